@@ -83,6 +83,14 @@ impl Visit for FieldWriter<'_> {
         });
     }
 
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add(field, |line| write!(line.0, "{value}"));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.add(field, |line| line.0.write_str(if value { "true" } else { "false" }));
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.add(field, |line| write!(line, "{value:?}"));
     }
@@ -93,6 +101,10 @@ struct EscapingWriter<'a>(Writer<'a>);
 
 impl Write for EscapingWriter<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
+        // Most texts are; searching for characters takes longer than copying them.
+        if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            return self.0.write_str(text);
+        }
         let mut rest = text;
         while let Some((at, control)) = rest.char_indices().find(|(_, letter)| letter.is_control()) {
             let (before, from) = rest.split_at(at);

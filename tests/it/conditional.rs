@@ -234,12 +234,7 @@ async fn headers_give_the_shape_and_type_of_the_elements() {
         r#"["\u00e9\ud83d\ude00"]"#,
         "an integer drops its name"
     );
-    let exposed = answer.header("access-control-expose-headers").to_lowercase();
-    for header in
-        ["array-shape", "array-data-type", "array-dimension-names", "etag", "server-timing", "cache-status"]
-    {
-        assert!(exposed.contains(header), "{header}");
-    }
+    assert_eq!(answer.header("access-control-expose-headers"), "*", "a page of any origin reads all of them");
 }
 
 #[tokio::test]

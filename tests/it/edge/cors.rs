@@ -144,7 +144,19 @@ async fn a_preflight_lists_the_headers_that_reads_need() {
     assert_eq!(answer.header("access-control-max-age"), "86400");
     let exposed = server.ask(Method::GET, "/store/m/text", &headers[..1]).await;
     let exposed: Vec<&str> = exposed.header("access-control-expose-headers").split(", ").collect();
-    for name in ["ETag", "Content-Range", "Content-Length", "Accept-Ranges", "Retry-After", "X-Request-Id"] {
+    for name in [
+        "ETag",
+        "Content-Range",
+        "Content-Length",
+        "Accept-Ranges",
+        "Array-Shape",
+        "Array-Data-Type",
+        "Array-Dimension-Names",
+        "Cache-Status",
+        "Retry-After",
+        "Server-Timing",
+        "X-Request-Id",
+    ] {
         assert!(exposed.contains(&name), "{name}: {exposed:?}");
     }
     let wide = CorsOptions { allow_credentials: true, ..listed() };

@@ -1,0 +1,115 @@
+"""The bucket, and what stands in front of it. Each is a program of its own, and is ended by who started it."""
+
+import contextlib
+import getpass
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+import urllib.request
+
+import processes
+
+HERE = pathlib.Path(__file__).parent
+SECONDS = 0.03
+"""What the bucket waits before each response."""
+
+
+class Bucket:
+    """The running bucket."""
+
+    def __init__(self, port):
+        self.base = f"http://127.0.0.1:{port}"
+
+    def counts(self):
+        """Requests and bytes since the last call."""
+        with urllib.request.urlopen(f"{self.base}/counts", timeout=processes.SECONDS) as response:
+            return tuple(json.load(response))
+
+
+@contextlib.contextmanager
+def bucket(folder):
+    command = [sys.executable, "-B", HERE / "slow_bucket.py", folder, str(SECONDS)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, processes.ended(process):
+        yield Bucket(int(process.stdout.readline()))
+
+
+@contextlib.contextmanager
+def zarrd(place, scratch, disk=None):
+    """The bucket as the mount `m`, whose values never change, as shipped; with a cache on the disk, if a folder is named."""
+    mount = {
+        "URL": "s3://bench",
+        "FRESHNESS": "immutable",
+        "OPTIONS__ENDPOINT": place.base,
+        "OPTIONS__ALLOW_HTTP": "true",
+        "OPTIONS__REGION": "us-east-1",
+        "OPTIONS__CREDENTIALS": "anonymous",
+    }
+    settings = {f"MOUNTS__M__{name}": value for name, value in mount.items()}
+    if disk:
+        settings |= {"CACHE__DISK__PATH": str(disk), "CACHE__DISK__SIZE": "4GiB"}
+    with processes.zarrd(None, scratch / "zarrd.log", **settings) as server:
+        yield server.base
+
+
+NGINX = """
+daemon off;
+worker_processes 1;
+user {user};
+pid {scratch}/nginx.pid;
+error_log {scratch}/error.log;
+events {{ worker_connections 2048; }}
+http {{
+    access_log off;
+    sendfile on;
+    client_body_temp_path {scratch}/body;
+    proxy_temp_path {scratch}/temp;
+    fastcgi_temp_path {scratch}/fastcgi;
+    uwsgi_temp_path {scratch}/uwsgi;
+    scgi_temp_path {scratch}/scgi;
+    proxy_cache_path {scratch}/cache levels=1:2 keys_zone=keys:10m max_size=10g inactive=1h use_temp_path=off;
+    upstream bucket {{ server {bucket}; keepalive 64; }}
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{
+            proxy_pass http://bucket;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_cache keys;
+            proxy_cache_valid 200 404 1h;
+        }}
+    }}
+}}
+"""
+
+
+@contextlib.contextmanager
+def nginx(place, scratch):
+    """nginx with `proxy_cache`; its cache stays in the folder."""
+    folder, port = scratch / "nginx", processes.free_port()
+    folder.mkdir(exist_ok=True)
+    configuration = folder / "nginx.conf"
+    address = place.base.removeprefix("http://")
+    configuration.write_text(NGINX.format(user=getpass.getuser(), scratch=folder, port=port, bucket=address))
+    command = ["nginx", "-p", folder, "-c", configuration, "-e", folder / "error.log"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process, processes.ended(process):
+        processes.wait_for(port, process)
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def varnish(place, scratch):
+    """Varnish with a cache in memory."""
+    folder, port = scratch / "varnish", processes.free_port()
+    folder.mkdir()
+    command = ["varnishd", "-F", "-n", folder, "-a", f"127.0.0.1:{port}", "-b", place.base.removeprefix("http://"), "-s", "malloc,1g"]
+    with (
+        open(scratch / "varnish.log", "wb") as said,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=os.environ) as process,
+        processes.ended(process),
+    ):
+        processes.wait_for(port, process)
+        time.sleep(1)
+        yield f"http://127.0.0.1:{port}"
