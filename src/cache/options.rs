@@ -24,8 +24,8 @@ pub struct CacheOptions {
     /// Opened nodes (arrays and groups), and documents derived from their metadata.
     #[serde(with = "crate::units::size")]
     pub node_size: u64,
-    /// Stored values, or parts of them, of up to 256 KiB each, as they are stored; an eighth is for the last known versions of
-    /// values of mounts whose `freshness` has `stale`.
+    /// Stored values, or parts of them, as they are stored: up to 256 KiB each, of remote mounts whose values may be older than a
+    /// request up to 1 MiB. An eighth is for the last known versions of values of mounts whose `freshness` has `stale`.
     #[serde(with = "crate::units::size")]
     pub value_size: u64,
     /// Chunks that were re-encoded for `/rechunk` and `/pyramid`.

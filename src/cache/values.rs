@@ -24,8 +24,10 @@ use crate::store::{
     WriteCondition,
 };
 
-/// Values and parts up to this length are cached: copying a longer one takes about as long as reading it.
-const LARGEST_BYTES: u64 = 256 << 10;
+/// Values and parts up to this length, in bytes, are cached of a near store: copying a longer one takes about as long as reading it.
+const LARGEST_OF_NEAR_STORE: u64 = 256 << 10;
+/// Of a remote store: what a streamed response is charged for (`http.streamed_response_size`), since the whole is in memory once.
+const LARGEST_OF_REMOTE_STORE: u64 = 1 << 20;
 
 /// The name of a mount, a key of it, and the requested part.
 type PartKey = (Arc<str>, StoreKey, ByteRange);
@@ -86,10 +88,12 @@ impl ValueCache {
         if store.capabilities().in_memory {
             return store;
         }
+        let near = store.capabilities().near;
+        let largest = if near { LARGEST_OF_NEAR_STORE } else { LARGEST_OF_REMOTE_STORE };
         let (mount, valid_since): (Arc<str>, _) = (mount.into(), Arc::new(Mutex::new(Instant::now())));
         lock(&self.valid_since).push((Arc::clone(&mount), Arc::clone(&valid_since)));
         let values = Arc::clone(&self.values);
-        Arc::new(CachedStore { mount, inner: store, values, policy, valid_since, stale })
+        Arc::new(CachedStore { mount, inner: store, values, largest, policy, valid_since, stale })
     }
 }
 
@@ -118,6 +122,8 @@ struct CachedStore {
     mount: Arc<str>,
     inner: SharedStore,
     values: Arc<WeightedCache<PartKey, Arc<CachedValue>>>,
+    /// The length of the longest value that is cached.
+    largest: u64,
     policy: CachePolicy,
     valid_since: ValidSince,
     stale: Option<StaleLookups>,
@@ -152,7 +158,7 @@ impl CachedStore {
             CachePolicy::Ttl(_) | CachePolicy::Immutable => true,
             CachePolicy::Uncached => false,
         };
-        value.len() <= LARGEST_BYTES && can_revalidate
+        value.len() <= self.largest && can_revalidate
     }
 
     /// The value as the backend has it, or as the last lookup found it.
@@ -253,7 +259,7 @@ impl Store for CachedStore {
                 let bytes = match value.body {
                     ValueBody::Bytes(bytes) => bytes,
                     // Boxed, because it would make the future of every read larger.
-                    ValueBody::Stream(_) => Box::pin(value.bytes(LARGEST_BYTES)).await?,
+                    ValueBody::Stream(_) => Box::pin(value.bytes(self.largest)).await?,
                 };
                 let cached = CachedValue { info, range: part, bytes, validated: Mutex::new(validated) };
                 let value = Value { is_cached: false, ..cached.value() };

@@ -13,8 +13,8 @@ use zarrd::store::{CachePolicy, LocalOptions, LocalStore, SharedStore};
 
 use crate::support::counting::Counting;
 use crate::support::encode::{Codec, Shards};
-use crate::support::hierarchy::Array;
-use crate::support::server::Server;
+use crate::support::hierarchy::{Array, memory};
+use crate::support::server::{Server, put};
 
 const LITTLE: Codec = Codec::Bytes { big: false };
 const LONG: [CachePolicy; 2] = [CachePolicy::Ttl(Duration::from_hours(1)), CachePolicy::Immutable];
@@ -72,6 +72,25 @@ async fn within_the_ttl_the_store_gets_no_request() {
             }
             assert_eq!((store.heads(), store.ranges().len(), store.documents()), (0, 0, 0), "{freshness}");
         }
+    }
+}
+
+#[tokio::test]
+async fn values_of_a_remote_store_are_cached_up_to_a_mebibyte() {
+    let store = memory();
+    for (key, length) in [("short", 1 << 20), ("long", (1 << 20) + 1)] {
+        put(&store, key, vec![7; length]).await;
+    }
+    let counting = Counting::remote(store);
+    let cached =
+        ValueCache::new(16 << 20).wrap("m", Arc::clone(&counting) as SharedStore, CachePolicy::Immutable);
+    let server = Server::build(Mount::read_only("m", cached)).finish();
+    for (key, requests) in [("short", 1), ("long", 3)] {
+        counting.reset();
+        for _ in 0..3 {
+            assert!(server.get(&format!("/store/m/{key}")).await.body.iter().all(|&byte| byte == 7));
+        }
+        assert_eq!(counting.ranges().len(), requests, "{key}");
     }
 }
 
