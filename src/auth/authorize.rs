@@ -16,6 +16,7 @@ use super::access::Access;
 use super::caller::{Administrator, Caller};
 use super::credential::{AwsSignatures, Credential, CredentialError, InQuery, PresentedCredential};
 use super::failed_auth::FailedAuthLimiter;
+use super::grant::Permission;
 use super::issuer::AuthError;
 use super::jwt::Unverified;
 use super::lookup::MountLookup;
@@ -26,12 +27,14 @@ use super::scope::Scope;
 use super::signed_url::SignedUrl;
 use super::token::Tokens;
 use super::within_array::{is_in_an_array, is_in_an_image};
+use crate::array::NodeOpener;
 use crate::http::base_path::BasePath;
 use crate::http::path::PathError;
 use crate::http::problem::{Problem, READ_METHODS};
 use crate::http::route::{Resource, RouteSpec};
 use crate::http::target::Target;
 use crate::http::webdav_headers;
+use crate::key::StorePrefix;
 
 /// The effects of a decision on the response.
 #[derive(Debug, Default)]
@@ -227,12 +230,8 @@ impl Authorizer<'_> {
                 continue;
             }
             // A mount that does not exist has nothing to read.
-            if let Some(opener) = self.mounts.opener(mount)
-                && is_in_an_array(opener, &prefix).await?
-            {
-                return Err(forbidden().detail(
-                    "the grant lies inside an array, so that only its stored values can be read, by `/store`",
-                ));
+            if let Some(opener) = self.mounts.opener(mount) {
+                check_around(opener, &prefix).await?;
             }
             if needed.is_of_images
                 && let Some(opener) = self.mounts.opener(mount)
@@ -267,6 +266,29 @@ impl Authorizer<'_> {
         let missing = needs.iter().find(|need| !rights.allows(mount, need));
         missing.map_or(Ok(()), |need| Err(lacks(need.scope)))
     }
+}
+
+/// Checks that a caller has a permission for what is derived from a node that no URL names.
+///
+/// # Errors
+/// 403; a failure of the backend.
+pub(crate) async fn check_derived(
+    rights: &Rights,
+    mount: &str,
+    opener: &NodeOpener,
+    need: &Permission,
+) -> Result<(), Problem> {
+    let prefix = rights.covering_grant(mount, need).ok_or_else(|| lacks(need.scope))?;
+    if prefix.is_root() { Ok(()) } else { check_around(opener, &prefix).await }
+}
+
+/// Refuses a granted prefix inside an array for what is derived from its nodes.
+async fn check_around(opener: &NodeOpener, prefix: &StorePrefix) -> Result<(), Problem> {
+    if !is_in_an_array(opener, prefix).await? {
+        return Ok(());
+    }
+    Err(forbidden()
+        .detail("the grant lies inside an array, so that only its stored values can be read, by `/store`"))
 }
 
 /// Lets OPTIONS pass where every caller may see the mount. Browsers send no credential with it; for other mounts the

@@ -46,7 +46,7 @@ pub use signed_url::{is_granted, sign};
 pub use timestamp::Timestamp;
 pub use token::new_token;
 
-pub(crate) use authorize::{Authorizer, Refusal, lacks};
+pub(crate) use authorize::{Authorizer, Refusal, check_derived, lacks};
 pub(crate) use credential::{COOKIE, of_cookies};
 pub(crate) use failed_auth::FailedAuthLimiter;
 pub(crate) use grant::{KeyScope, Permission};

@@ -22,6 +22,16 @@ impl PermitBudget {
         Arc::new(Self { permit: Mutex::new(permit), share })
     }
 
+    /// The budget of what a request holds beside all that it was admitted with.
+    pub(crate) fn alongside(
+        admission: &Admission,
+        extensions: &Extensions,
+        entrant: AdmissionRequest,
+    ) -> Arc<dyn MemoryBudget> {
+        let permit = Mutex::new(admission.alongside(entrant));
+        Arc::new(Self { permit, share: ClientBucket::of(extensions) })
+    }
+
     fn permit(&self) -> MutexGuard<'_, Permit> {
         // No code panics while it holds the lock.
         self.permit.lock().unwrap_or_else(PoisonError::into_inner)

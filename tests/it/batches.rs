@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::http::{Method, StatusCode};
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use futures::StreamExt;
 use serde_json::{Value, json};
 use zarrd::array::ReadLimits;
+use zarrd::http::Peer;
 use zarrd::services::Mount;
 
 use crate::access::{access, grant, known, token};
 use crate::labels::dataset;
+use crate::long_responses::settle;
+use crate::support::hierarchy::{Array, memory};
+use crate::support::remote::Remote;
 use crate::support::server::{Answer, Server};
 
 /// A part of a response.
@@ -208,4 +214,46 @@ async fn a_part_ends_where_its_elements_do_even_if_they_have_lines_of_hyphens() 
     crate::labels::array(&store, "a", &[count], "uint8", &["x"], json!({}), text.clone()).await;
     let found = batch(&Server::of(store), json!([{"path": "a"}, {"path": "a"}])).await;
     assert!(found.iter().all(|part| part.body == text));
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_keeps_no_request_to_the_backend_half_done() {
+    const CHUNKS: usize = 100;
+    let store = memory();
+    Array::of(&[4]).store(&store, "first").await;
+    Array::of(&[CHUNKS]).chunks(&[1]).store(&store, "behind").await;
+    let remote = Remote::new(store);
+    let server = Server::of(remote.clone());
+    let items = json!({"items": [{"path": "first"}, {"path": "behind", "if_none_match": "\"other\""}]});
+    let request = Request::post("/v1/batch/m").header("content-type", "application/json");
+    let request = request.body(Body::from(items.to_string())).unwrap();
+    let answer = server.site().handle(request, Peer::LOOPBACK).await;
+    let mut body = answer.into_body().into_data_stream();
+    let first = body.next().await.unwrap().unwrap();
+    assert!(find(&first, b"Status: 200").is_some());
+    settle().await;
+    let of_chunks =
+        remote.take_requests().into_iter().filter(|request| request.starts_with("HEAD behind/c/"));
+    assert_eq!(of_chunks.count(), CHUNKS);
+}
+
+#[tokio::test]
+async fn the_right_to_a_declared_arrays_path_is_not_enough_to_read_it_in_a_batch() {
+    let options = zarrd::store::StoreOptions::default();
+    let store =
+        zarrd::store::open(crate::dependents::FOLDER, &options, &crate::support::server::cpu()).unwrap();
+    let server = Server::of(store);
+    let family = "suffix_siblings.zarr";
+    let path = format!("{family}/mask");
+    let tokens = json!({
+        "mask": known("mask", json!([grant("m", &path, &["read"])])),
+        "family": known("family", json!([grant("m", family, &["read"])])),
+    });
+    server.set_access(access(json!({ "tokens": tokens }), &[], &Arc::default()));
+    for (name, status) in [("family", 200), ("mask", 403)] {
+        let bearer = format!("Bearer {}", token(name));
+        let body = json!({"items": [{"path": path}]}).to_string();
+        let answer = server.request("POST", "/v1/batch/m", &[("authorization", &bearer)], body).await;
+        assert_eq!(parts(&answer)[0].status, status, "{name}");
+    }
 }

@@ -44,7 +44,7 @@ async fn begun(server: &Server) -> Body {
 }
 
 /// Waits until all tasks have ended: a response that is made while it is sent enters the cache in a task after its end.
-async fn settle() {
+pub async fn settle() {
     let settled = async {
         while Handle::current().metrics().num_alive_tasks() > 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;

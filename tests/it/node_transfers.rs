@@ -7,7 +7,7 @@ use axum::http::Method;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use zarrd::services::Mount;
-use zarrd::store::{LocalOptions, LocalStore, SharedStore};
+use zarrd::store::{LocalOptions, LocalStore, SharedStore, Symlinks};
 use zarrd::write::WriteOptions;
 
 use crate::access::{access, grant, known, token};
@@ -486,5 +486,27 @@ async fn a_copy_that_is_made_again_keeps_what_is_there_and_refuses_what_is_diffe
         assert!(refused.refuses(409, "conflict", "u").contains("`u/c/0` is stored at the target already"));
         let after = contents(&store).await;
         assert_eq!((&after["u/c/0"], after.contains_key("u/zarr.json")), (&before["u/c/0"], false));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_into_itself_by_a_link_between_mounts_loses_nothing() {
+    const CHUNKS: usize = 300;
+    let (outer, inner) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let local = |directory: &tempfile::TempDir, symlinks| -> SharedStore {
+        let options = LocalOptions { writable: true, symlinks, ..LocalOptions::default() };
+        Arc::new(LocalStore::open(directory.path(), &options).unwrap())
+    };
+    std::os::unix::fs::symlink(inner.path(), outer.path().join("link")).unwrap();
+    let (outer, inner) = (local(&outer, Symlinks::Follow), local(&inner, Symlinks::default()));
+    let server = Server::build(mount("outer", &outer)).beside(mount("inner", &inner)).finish();
+    server.make("inner/g", &json!({"node_type": "group"})).await;
+    server.make("inner/g/a", &json!({"shape": [CHUNKS], "data_type": "uint8", "chunks": [1]})).await;
+    server.fill("inner/g/a", 7).await;
+    let moved = server.transfer("inner/g/z/e", "move=outer:link/g").await;
+    let detail = moved.refuses(409, "conflict", "a move into itself");
+    assert!(detail.contains("the node is at its target"), "{detail}");
+    for path in ["g/a", "g/z/e/a"] {
+        assert_eq!(server.elements(&format!("inner/{path}"), ":").await, vec![7; CHUNKS], "{path}");
     }
 }

@@ -3,10 +3,14 @@
 
 use std::sync::Arc;
 
-use axum::http::{Method, StatusCode};
+use axum::body::{Body, BodyDataStream};
+use axum::http::{Method, Request, StatusCode};
+use futures::StreamExt;
 use serde_json::{Value, json};
 use zarrd::array::ReadLimits;
+use zarrd::http::Peer;
 use zarrd::services::Mount;
+use zarrd::store::SharedStore;
 
 use crate::access::{access, grant, known, token};
 use crate::labels::{array, dataset, doubles, integers};
@@ -305,4 +309,69 @@ async fn a_parquet_file_is_a_table_by_its_format_alone() {
     array(&store, "c", &[2], "complex64", &["x"], json!({}), vec![0; 16]).await;
     let refused = Server::of(store).get("/v1/data/m/c?format=parquet").await;
     assert!(refused.refuses(400, "invalid-request", "complex").contains("complex64"));
+}
+
+/// A table whose rows are not read yet.
+async fn begun(server: &Server, url: &str) -> BodyDataStream {
+    let request = Request::get(url).body(Body::empty()).unwrap();
+    let answer = server.site().handle(request, Peer::LOOPBACK).await;
+    assert_eq!(answer.status(), StatusCode::OK, "{url}");
+    answer.into_body().into_data_stream()
+}
+
+/// Stores an array of texts in one chunk.
+async fn texts(store: &SharedStore, path: &str, texts: &[String]) {
+    let document = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [texts.len()], "data_type": "string",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [texts.len()]}},
+        "chunk_key_encoding": {"name": "default"}, "fill_value": "", "codecs": [{"name": "vlen-utf8"}],
+        "dimension_names": [path],
+    });
+    put(store, &format!("{path}/zarr.json"), document.to_string()).await;
+    let length = |length: usize| u32::try_from(length).unwrap().to_le_bytes();
+    let mut chunk = length(texts.len()).to_vec();
+    for text in texts {
+        chunk.extend(length(text.len()));
+        chunk.extend(text.as_bytes());
+    }
+    put(store, &format!("{path}/c/0"), chunk).await;
+}
+
+#[tokio::test]
+async fn rows_with_long_labels_are_sent_a_few_at_a_time() {
+    const ROWS: u64 = 100;
+    let store = memory();
+    texts(&store, "site", &["a".repeat(100_000), "b".repeat(100_000)]).await;
+    array(&store, "v", &[2, ROWS], "uint8", &["site", "x"], json!({}), vec![1; 200]).await;
+    let server = Server::of(store);
+    for format in ["csv", "json", "arrow", "parquet"] {
+        let mut body = begun(&server, &format!("/v1/data/m/v?coords=1&format={format}")).await;
+        let (mut longest, mut all) = (0, 0);
+        while let Some(part) = body.next().await {
+            let length = part.unwrap().len();
+            (longest, all) = (longest.max(length), all + length);
+        }
+        assert!(longest < 2 << 20, "{format}: {longest} bytes are in memory together");
+        assert!(all > 20_000_000 || format == "parquet", "{format}: {all}");
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_is_longer_than_others_is_charged_with_its_length() {
+    let store = memory();
+    texts(&store, "t", &["\u{1}".repeat(3 << 20), "short".to_owned()]).await;
+    let mut builder = Server::build(Mount::read_only("m", store));
+    builder.http.max_buffered_response_size = 4 << 20;
+    let server = builder.finish();
+    for rows in [":", "0"] {
+        let mut body = begun(&server, &format!("/v1/data/m/t?coords=1&format=json&slice={rows}")).await;
+        let row = body.next().await.unwrap().unwrap();
+        assert!(row.len() > 6 * (3 << 20));
+        assert!(server.in_flight_bytes() > row.len() as u64, "{rows}: {}", server.in_flight_bytes());
+        while let Some(part) = body.next().await {
+            part.unwrap();
+        }
+        drop((body, row));
+        assert_eq!(server.in_flight_bytes(), 0, "{rows}");
+    }
 }

@@ -9,6 +9,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, StreamExt};
+use tokio::task::JoinSet;
+use tracing::Instrument;
 use utoipa_axum::routes;
 
 use super::items::{BatchBody, BatchItem, BatchSchema};
@@ -17,7 +19,7 @@ use crate::api::data::selected;
 use crate::api::documented::MountParam;
 use crate::api::json_body::{Limited, PARSED_BYTES, read_values};
 use crate::auth::caller::Caller;
-use crate::auth::{KeyScope, Permission, Scope, lacks};
+use crate::auth::{KeyScope, Permission, Scope, check_derived};
 use crate::error::ErrorClass;
 use crate::http::multipart::Boundary;
 use crate::http::problem::{self, Problem};
@@ -83,16 +85,28 @@ pub(crate) async fn post_batch(State(state): State<AppState>, request: Request) 
     let media_type = boundary.media_type().ok_or_else(no_boundary)?;
     let end = boundary.end();
     let batch = Arc::new(Batch { state, head, target });
-    let answers = stream::iter(items).map(move |item| {
-        let batch = Arc::clone(&batch);
-        async move { batch.answer(item).await }
-    });
+    let answers = stream::iter(items).map(move |item| begin(Arc::clone(&batch), item));
     let parts = answers.buffered(CONCURRENCY).flat_map(move |answer| boundary.part(answer).boxed());
     let parts = parts.chain(stream::once(std::future::ready(Ok(end))));
     let mut answer = Body::from_stream(parts).into_response();
     answer.headers_mut().insert(header::CONTENT_TYPE, media_type);
     answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(parsed.hold(held.hold(answer)))
+}
+
+/// Begins to answer a selection in a task of its own. It goes on while a part before it is sent: a client that does not read must
+/// not keep requests to a backend half done, which hold their places there. Dropping the future aborts the task.
+fn begin(batch: Arc<Batch>, item: BatchItem) -> impl Future<Output = Response> {
+    let mut tasks = JoinSet::new();
+    let answering = Arc::clone(&batch);
+    tasks.spawn(async move { answering.answer(item).await }.in_current_span());
+    async move {
+        match tasks.join_next().await {
+            Some(Ok(answer)) => answer,
+            Some(Err(panic)) => batch.rendered(Problem::internal(Arc::new(panic)).into_response()),
+            None => batch.rendered(Problem::from_class(ErrorClass::Internal).into_response()),
+        }
+    }
 }
 
 /// What the selections of a batch have in common.
@@ -105,10 +119,14 @@ struct Batch {
 impl Batch {
     /// The response to one of the selections.
     async fn answer(&self, item: BatchItem) -> Response {
-        let answered = Box::pin(self.selected(item)).await;
+        self.rendered(self.selected(item).await.into_response())
+    }
+
+    /// A response with its problem document, if it is one of a problem.
+    fn rendered(&self, answer: Response) -> Response {
         // The middleware gave the request its id.
         let id = self.head.headers.get(X_REQUEST_ID).and_then(|id| id.to_str().ok());
-        problem::render(answered.into_response(), id.unwrap_or_default())
+        problem::render(answer, id.unwrap_or_default())
     }
 
     async fn selected(&self, item: BatchItem) -> Result<Response, Problem> {
@@ -118,9 +136,8 @@ impl Batch {
             Problem::from_class(ErrorClass::InvalidRequest).detail(format!("`path`: {error}"))
         })?;
         let need = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
-        if !Caller::of(&head.extensions).rights().allows(&target.mount.name, &need) {
-            return Err(lacks(Scope::Read));
-        }
+        let rights = Caller::of(&head.extensions).rights();
+        check_derived(rights, &target.mount.name, &target.opener, &need).await?;
         let has_versions = target.mount.store.served_version().is_some();
         if has_versions && PinnedVersion::of_text(&item.path).is_some_and(|version| !version.is_fixed()) {
             return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(

@@ -3,6 +3,7 @@
 use crate::array::ArrayError;
 use crate::error::{Classify, ErrorClass};
 use crate::render::RenderError;
+use crate::store::BudgetExceeded;
 
 /// A failure to produce a response with elements.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,9 @@ pub(crate) enum ElementsError {
     /// The elements cannot be written in the requested format.
     #[error(transparent)]
     Render(#[from] RenderError),
+    /// There is no memory for elements that are longer than most.
+    #[error(transparent)]
+    Budget(#[from] BudgetExceeded),
 }
 
 impl Classify for ElementsError {
@@ -20,6 +24,7 @@ impl Classify for ElementsError {
         match self {
             Self::Array(error) => error.class(),
             Self::Render(error) => error.class(),
+            Self::Budget(error) => error.class(),
         }
     }
 }

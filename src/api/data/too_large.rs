@@ -39,7 +39,7 @@ impl Broken {
                 limit: *limit,
                 setting: "http.max_buffered_response_size",
             },
-            ElementsError::Array(_) | ElementsError::Render(_) => return None,
+            ElementsError::Array(_) | ElementsError::Render(_) | ElementsError::Budget(_) => return None,
         })
     }
 

@@ -18,6 +18,10 @@ const RUNS: i32 = 3;
 /// The numbers of codecs.
 const UNCOMPRESSED: i32 = 0;
 const ZSTD: i32 = 6;
+/// Bytes of a column of a group in the footer, beside its name, at most.
+const DESCRIBED_BYTES: u64 = 80;
+/// How many times the footer is in memory when it is written: with the unused capacity, and behind the last rows.
+const FOOTER_COPIES: u64 = 3;
 
 /// The values of a column in a group of rows.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +49,8 @@ pub(in crate::render) struct ParquetTable {
     groups: Vec<RowGroup>,
     /// Bytes that are written.
     written: u64,
+    /// Bytes of memory of a group, and of its description in the footer.
+    group_bytes: u64,
 }
 
 impl ParquetTable {
@@ -59,7 +65,8 @@ impl ParquetTable {
                 .ok_or_else(|| RenderError::UnsupportedType { data_type: column.data_type.name() })
         };
         let types = columns.iter().map(of_column).collect::<Result<_, _>>()?;
-        Ok(Self { columns, types, groups: Vec::new(), written: 0 })
+        let group_bytes = columns.iter().map(described_bytes).fold(DESCRIBED_BYTES, u64::saturating_add);
+        Ok(Self { columns, types, groups: Vec::new(), written: 0, group_bytes })
     }
 
     /// The footer (`FileMetaData`).
@@ -119,6 +126,12 @@ impl ParquetTable {
     }
 }
 
+/// Bytes of memory of a column of a group, and of its description in the footer.
+fn described_bytes(column: &TableColumn) -> u64 {
+    let described = DESCRIBED_BYTES.saturating_add(column.name.len() as u64);
+    described.saturating_mul(FOOTER_COPIES).saturating_add(size_of::<ColumnChunk>() as u64)
+}
+
 /// What the numbers of a column count, as the metadata of the file has it.
 fn units(column: &TableColumn) -> Vec<(String, &str)> {
     let Some(units) = &column.units else { return Vec::new() };
@@ -176,6 +189,10 @@ impl TableWriter for ParquetTable {
         Ok(())
     }
 
+    fn kept_bytes(&self) -> u64 {
+        self.group_bytes.saturating_mul(self.groups.len() as u64)
+    }
+
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), RenderError> {
         let footer = self.footer();
         let length = u32::try_from(size(footer.len())?).unwrap_or(u32::MAX);
@@ -183,5 +200,35 @@ impl TableWriter for ParquetTable {
         out.extend_from_slice(&length.to_le_bytes());
         out.extend_from_slice(MAGIC);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::DataType;
+    use crate::render::table::ColumnContent;
+    use crate::render::test_elements::fixed;
+
+    #[test]
+    fn what_is_kept_for_the_footer_is_counted() {
+        let column = |place: usize| TableColumn {
+            name: format!("{place}{}", "n".repeat(place)),
+            data_type: DataType::Float64,
+            units: None,
+            content: ColumnContent::Values,
+        };
+        let mut table = ParquetTable::new((0..60).map(column).collect()).unwrap();
+        let (mut rows, mut footer) = (Vec::new(), Vec::new());
+        table.begin(&mut rows).unwrap();
+        for first in 0..300 {
+            let values = vec![fixed(&[&[7; 8]]); 60];
+            table.write(&TableRows { first, count: 1, values }, &mut rows).unwrap();
+        }
+        table.finish(&mut footer).unwrap();
+        let kept = (size_of::<ColumnChunk>() * 60 * 300) as u64;
+        let counted = table.kept_bytes();
+        assert!(counted > kept + 2 * footer.len() as u64, "{counted} {kept} {}", footer.len());
+        assert!(counted < 2 * (kept + 3 * footer.len() as u64), "{counted} {kept} {}", footer.len());
     }
 }

@@ -16,6 +16,8 @@ pub const TABLE_FORMATS: &[&Format] = &[&csv::FORMAT, &json::FORMAT, &arrow::FOR
 const BATCH_BYTES: u64 = 1 << 20;
 /// The same of rows that are compressed.
 const LONG_BATCH_BYTES: u64 = 4 << 20;
+/// Bytes of a cell that is not text, beside its element.
+const CELL_BYTES: u64 = 8;
 
 /// A format of a table, and its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,29 @@ impl TableOptions {
     #[must_use]
     pub fn batch_bytes(self) -> u64 {
         if self.format.is_table() { LONG_BATCH_BYTES } else { BATCH_BYTES }
+    }
+
+    /// The most bytes that a byte of an element of variable length is written as.
+    #[must_use]
+    pub fn text_growth(self) -> u64 {
+        match self.format.name {
+            // `\u0001`.
+            "json" => 6,
+            // A quote, which is written twice.
+            "csv" => 2,
+            _ => 1,
+        }
+    }
+
+    /// The most bytes of a row of these columns, about; of elements of variable length those of empty ones.
+    #[must_use]
+    pub fn row_bytes(self, columns: &[TableColumn]) -> u64 {
+        let is_text = self.format.is_text();
+        let cell = |column: &TableColumn| {
+            let element = column.data_type.element_bytes() as u64;
+            if is_text { column.max_bytes() } else { element.saturating_add(CELL_BYTES) }
+        };
+        columns.iter().map(cell).fold(1, u64::saturating_add)
     }
 }
 

@@ -56,6 +56,19 @@ pub enum LabelSource {
 }
 
 impl TableColumn {
+    /// Bytes of its longest label, if it has labels of variable length.
+    #[must_use]
+    pub fn longest_label(&self) -> u64 {
+        let ColumnContent::Labels(LabelColumn { labels: LabelSource::Elements(labels), .. }) = &self.content
+        else {
+            return 0;
+        };
+        if !self.data_type.is_variable() {
+            return 0;
+        }
+        labels.variable_elements().map(<[u8]>::len).max().unwrap_or(0) as u64
+    }
+
     /// The most bytes of a cell with its name, about; of texts of variable length those of an empty one.
     #[must_use]
     pub fn max_bytes(&self) -> u64 {

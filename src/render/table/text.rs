@@ -103,6 +103,7 @@ impl TextTable {
                             ends.push(text.len());
                             Ok::<_, RenderError>(())
                         })?;
+                        text.shrink_to_fit();
                         TextCells::Labels { column: labels, text, ends }
                     }
                 },

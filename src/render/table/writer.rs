@@ -29,6 +29,11 @@ pub trait TableWriter: std::fmt::Debug + Send {
     /// [`RenderError::ElementCount`] if there are fewer elements than rows; otherwise if the format cannot represent an element.
     fn write(&mut self, rows: &TableRows, out: &mut Vec<u8>) -> Result<(), RenderError>;
 
+    /// Bytes of memory that it keeps until the end of the table, with what it appends there.
+    fn kept_bytes(&self) -> u64 {
+        0
+    }
+
     /// Appends what comes after the rows.
     ///
     /// # Errors

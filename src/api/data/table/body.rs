@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, Stream, TryStreamExt};
 
-use super::columns::{ColumnSource, PlannedColumn, ReadColumn};
+use super::columns::{ColumnSource, PlannedColumn, ReadColumn, TableColumns};
 use crate::api::data::error::ElementsError;
 use crate::array::{ArrayError, ReadContext, Snapshot};
 use crate::chunk::{Elements, VarSlice};
@@ -16,12 +16,15 @@ use crate::render::table::{
     ColumnContent, LabelColumn, LabelSource, TableColumn, TableOptions, TableRows, TableWriter, table_writer,
 };
 use crate::services::engine::ArrayEngine;
+use crate::store::{MemoryBudget, Reservation};
 
 /// The most rows that are written at a time.
 const MAX_BATCH_ROWS: u64 = 1 << 17;
 /// How many times the bytes of rows are in memory while they are written, and until they are sent: converted, as columns and as
 /// text, and what is begun of the next.
 pub(super) const BATCH_COPIES: u64 = 6;
+/// The same of what a row with long texts has beyond that: with the unused capacity while it is written.
+const LONG_ROW_COPIES: u64 = 2;
 
 /// A column that is read while the table is written.
 struct ColumnStream {
@@ -44,6 +47,14 @@ pub(super) struct TableBody {
     rows: u64,
     batch_rows: u64,
     batch_bytes: u64,
+    /// Bytes of the texts of a column that are written together.
+    text_bytes: u64,
+    text_growth: u64,
+    /// Bytes of the longest labels of a row.
+    label_bytes: u64,
+    /// Memory beyond that of a batch, for the rows that were written last, and for what the writer keeps.
+    memory: Reservation,
+    long_bytes: u64,
 }
 
 impl TableBody {
@@ -53,11 +64,11 @@ impl TableBody {
     /// Failures of reading; [`RenderError`] if the format cannot have a column.
     pub(super) async fn new(
         engine: &Arc<ArrayEngine>,
-        columns: Vec<PlannedColumn>,
+        TableColumns { columns, rows, .. }: TableColumns,
         snapshots: Vec<Snapshot>,
-        rows: u64,
         options: TableOptions,
         trace: &Arc<ReadContext>,
+        budget: &Arc<dyn MemoryBudget>,
     ) -> Result<Self, ElementsError> {
         let mut snapshots = snapshots.into_iter();
         let mut next = || snapshots.next().ok_or(RenderError::ElementCount);
@@ -89,10 +100,16 @@ impl TableBody {
                 }
             });
         }
-        let row_bytes = written.iter().map(TableColumn::max_bytes).fold(1, u64::saturating_add);
+        let (batch_bytes, text_growth) = (options.batch_bytes(), options.text_growth());
+        let row_bytes = options.row_bytes(&written);
         // The labels are written as text here.
-        let writer =
-            engine.cpu.run(move || table_writer(options, written)).await.map_err(ArrayError::from)??;
+        let prepare = move || {
+            let label_bytes = written.iter().map(TableColumn::longest_label).fold(0, u64::saturating_add);
+            Ok::<_, RenderError>((table_writer(options, written)?, label_bytes))
+        };
+        let (writer, label_bytes) = engine.cpu.run(prepare).await.map_err(ArrayError::from)??;
+        let row_bytes = row_bytes.saturating_add(label_bytes.saturating_mul(text_growth));
+        let texts = streams.iter().filter(|stream| stream.is_variable()).count().max(1) as u64;
         Ok(Self {
             engine: Arc::clone(engine),
             trace: Arc::clone(trace),
@@ -101,8 +118,13 @@ impl TableBody {
             has_begun: false,
             written: 0,
             rows,
-            batch_rows: (options.batch_bytes() / row_bytes).clamp(1, MAX_BATCH_ROWS),
-            batch_bytes: options.batch_bytes(),
+            batch_rows: (batch_bytes / row_bytes).clamp(1, MAX_BATCH_ROWS),
+            batch_bytes,
+            text_bytes: batch_bytes / text_growth / texts,
+            text_growth,
+            label_bytes,
+            memory: Reservation::new(Some(budget)),
+            long_bytes: 0,
         })
     }
 
@@ -118,6 +140,7 @@ impl TableBody {
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ElementsError> {
         let Some(mut writer) = self.writer.take() else { return Ok(None) };
         let rows = self.next_rows().await?;
+        self.reserve(&rows, writer.kept_bytes())?;
         self.written = self.written.saturating_add(rows.count as u64);
         let (begins, ends) = (!self.has_begun, self.written == self.rows);
         self.has_begun = true;
@@ -161,15 +184,37 @@ impl TableBody {
             while left > 0 && stream.part.items().is_empty() {
                 stream.part = stream.elements.try_next().await?.ok_or(RenderError::ElementCount)?;
             }
-            count = count.min(stream.rows_of_a_batch(self.batch_bytes));
+            count = count.min(stream.rows_of_a_batch(self.text_bytes));
         }
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let values = self.streams.iter_mut().map(|stream| stream.take(count)).collect();
         Ok(TableRows { first: self.written, count, values })
     }
+
+    /// Reserves memory for rows that are longer than a batch, with those before them, which may not be sent yet; and for what the
+    /// writer keeps.
+    fn reserve(&mut self, rows: &TableRows, kept_bytes: u64) -> Result<(), ElementsError> {
+        let texts = |(stream, elements): (&ColumnStream, &Elements)| {
+            if stream.is_variable() {
+                elements.variable_elements().map(|text| text.len() as u64).sum()
+            } else {
+                0
+            }
+        };
+        let labels = self.label_bytes.saturating_mul(rows.count as u64);
+        let texts = self.streams.iter().zip(&rows.values).map(texts).fold(labels, u64::saturating_add);
+        let long_bytes = texts.saturating_mul(self.text_growth).saturating_sub(self.batch_bytes);
+        let together = long_bytes.saturating_add(std::mem::replace(&mut self.long_bytes, long_bytes));
+        self.memory.resize(together.saturating_mul(LONG_ROW_COPIES).saturating_add(kept_bytes))?;
+        Ok(())
+    }
 }
 
 impl ColumnStream {
+    fn is_variable(&self) -> bool {
+        self.read.plan.array().metadata().data_type.is_variable()
+    }
+
     fn item_bytes(&self) -> usize {
         self.read.plan.array().metadata().data_type.element_bytes().max(1)
     }
@@ -177,7 +222,7 @@ impl ColumnStream {
     /// The rows that can be written together: those that were read, and no more text than fits in a batch.
     fn rows_of_a_batch(&self, most_bytes: u64) -> u64 {
         let items = self.part.items();
-        if !self.read.plan.array().metadata().data_type.is_variable() {
+        if !self.is_variable() {
             return (items.len() / self.item_bytes()) as u64;
         }
         let (items, _) = items.as_chunks();

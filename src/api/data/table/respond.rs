@@ -14,7 +14,7 @@ use super::axes::TableAxes;
 use super::body::{BATCH_COPIES, TableBody};
 use super::columns::{ColumnOptions, TableArrays, TableColumns};
 use super::sources::TableSources;
-use crate::admission::AdmissionRequest;
+use crate::admission::{AdmissionRequest, BufferedBytes};
 use crate::api::data::elements::Rendering;
 use crate::api::data::error::ElementsError;
 use crate::api::data::opening::open;
@@ -39,6 +39,7 @@ use crate::http::validators::{hex_tag, put_validators};
 use crate::render::table::{TABLE_FORMATS, TableOptions};
 use crate::render::{FormatOptions, NanMode};
 use crate::services::extract::NodeTarget;
+use crate::services::permit_budget::PermitBudget;
 use crate::services::state::AppState;
 use crate::store::{ValueInfo, Version};
 
@@ -214,12 +215,14 @@ impl TableRequest {
             }
             Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
             Verdict::Proceed => {
-                let (columns, rows) = (self.columns.columns.clone(), self.columns.rows);
+                let (columns, entrant) = (self.columns.clone(), AdmissionRequest::to_elements(head));
+                let budget = PermitBudget::alongside(&state.traffic.admission, &head.extensions, entrant);
                 let mut body =
-                    TableBody::new(engine, columns, snapshots, rows, self.options(), &trace).await?;
+                    TableBody::new(engine, columns, snapshots, self.options(), &trace, &budget).await?;
                 // A failure to read the first rows still has a status; and what is short has a length.
                 let first = body.next().await?.unwrap_or_default();
                 let length = body.is_finished().then_some(first.len());
+                let whole_bytes = length.unwrap_or_default() as u64;
                 let mut answer = Response::new(if head.method == Method::HEAD {
                     if length.is_some() { Body::empty() } else { Body::new(NoBody) }
                 } else if length.is_some() {
@@ -228,6 +231,7 @@ impl TableRequest {
                     let first = stream::once(std::future::ready(Ok(first)));
                     Body::from_stream(first.chain(body.into_stream()))
                 });
+                BufferedBytes::put(whole_bytes, answer.extensions_mut());
                 let headers = answer.headers_mut();
                 headers.insert(header::CONTENT_TYPE, self.rendering.media_type());
                 if let Some(length) = length {

@@ -1,8 +1,10 @@
 //! A node that was moved is erased at its source: its documents first, and each value if it is the one that was copied.
 
+use std::collections::HashSet;
+
 use futures::stream::{TryChunksError, TryStreamExt};
 
-use super::copied_document::{CopiedDocument, steps};
+use super::copied_document::{CopiedDocument, document_name, steps};
 use super::copied_versions::CopiedVersions;
 use super::each::{BATCH, each};
 use super::error::NodeCopyError;
@@ -12,6 +14,7 @@ use crate::key::StoreKey;
 use crate::store::{ListEntry, StoreError, Version, WriteCondition};
 use crate::write::nodes::changed_node::ChangedNode;
 use crate::write::nodes::consolidated_copies::CopyChange;
+use crate::write::uncached::as_stored;
 
 impl NodeCopy {
     /// Erases the source, whose documents must still be those that were copied.
@@ -20,6 +23,9 @@ impl NodeCopy {
         plan: &NodeCopyPlan,
         versions: &CopiedVersions,
     ) -> Result<(), NodeCopyError> {
+        if !self.is_within_store {
+            self.check_apart(plan).await?;
+        }
         for batch in steps(&plan.documents).rev().flat_map(|step| step.chunks(BATCH)) {
             each(batch.iter().map(|document| self.erase_document(document)).collect()).await?;
         }
@@ -27,6 +33,33 @@ impl NodeCopy {
         let erased = ChangedNode::new(&self.from.path, plan.format, CopyChange::Erased);
         self.from.writer.update_copies(&[erased]).await?;
         if kept > 0 { Err(NodeCopyError::Kept { values: kept }) } else { Ok(()) }
+    }
+
+    /// Checks that the target is no part of the source by ways that no store knows, such as a link from one mount into the other:
+    /// then its documents are among those of the source by now.
+    async fn check_apart(&self, plan: &NodeCopyPlan) -> Result<(), NodeCopyError> {
+        let from = &self.from;
+        let Some(own) = plan.documents.iter().rfind(|document| document.makes_the_node()) else {
+            return Ok(());
+        };
+        let key = self.to.key(own.name())?;
+        let stored = as_stored(&**self.to.store()).head(&key).await;
+        let stored = stored.map_err(|source| NodeCopyError::value(key.as_str(), source))?;
+        let tag = stored.as_ref().map(|stored| stored.version.backend_tag());
+        let copied: HashSet<&str> =
+            plan.documents.iter().map(|document| document.relative.as_str()).collect();
+        let mut listing = from.store().list_prefix(from.path.prefix(), None);
+        let failed = |source| NodeCopyError::value(from.path.prefix().as_str(), source);
+        while let Some(entry) = listing.try_next().await.map_err(failed)? {
+            let relative = from.relative(&entry.key);
+            if document_name(relative) == Some(own.name())
+                && !copied.contains(relative)
+                && Some(entry.info.version.backend_tag()) == tag
+            {
+                return Err(NodeCopyError::Overlapping);
+            }
+        }
+        Ok(())
     }
 
     async fn erase_document(&self, document: &CopiedDocument) -> Result<(), NodeCopyError> {
