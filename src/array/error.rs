@@ -16,7 +16,7 @@ pub enum ArrayError {
     #[error(transparent)]
     Hierarchy(#[from] HierarchyError),
     /// The node is a group.
-    #[error("`{path}` is a group; only arrays have elements")]
+    #[error("`{path}` is a group, and only arrays have elements: `/v1/nodes` lists the arrays in it")]
     NotAnArray {
         /// The requested path.
         path: NodePath,

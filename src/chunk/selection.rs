@@ -31,7 +31,7 @@ pub enum SelectionError {
     /// A dimension is neither an integer nor a slice nor `...`.
     #[error(
         "`{part}` (dimension {position} of the selection) is not an integer, a slice `start:stop:step` or `...`: elements \
-         are selected by index; coordinate arrays give the label of each index"
+         are selected by index here, and by label with `sel.NAME`"
     )]
     Syntax {
         /// Which of the comma-separated parts, from 0.

@@ -446,7 +446,10 @@ fn check_root(mount: &MountOptions) -> Result<(), UrlError> {
         Ok(_) if is_zip => {
             Err(UrlError::Invalid(format!("{} is neither a file nor a directory", root.display())))
         }
-        Ok(_) => Err(UrlError::Invalid(format!("{} is not a directory", root.display()))),
+        Ok(_) => Err(UrlError::Invalid(format!(
+            "{} is neither a directory nor a zip file whose name ends in `.zip`",
+            root.display()
+        ))),
         Err(error) => Err(UrlError::MissingDirectory(format!("{}: {error}", root.display()))),
     }
 }

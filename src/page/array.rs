@@ -92,7 +92,7 @@ impl ArrayPage {
                     (warnings(&self.state, &view, &facts))
                     (layout_warnings(&self.warnings))
                     (field_links(&fields, &self.state, &self.place.links.view))
-                    (tabs(&self.state, &self.place.links.view, tab))
+                    (tabs(&self.state, &self.place.links.view, tab, facts.drawn))
                     @match tab {
                         "chunks" => { (array_tabs::chunks(&viewed, &self.metadata)) }
                         "meta" => { (array_tabs::metadata(&viewed, &self.metadata)) }
@@ -123,7 +123,7 @@ impl ArrayPage {
     }
 
     fn tab(&self, view: &ArrayView, facts: &ShownArray) -> &'static str {
-        let asked = TABS.iter().find(|(word, _)| Some(*word) == self.state.get("tab"));
+        let asked = tabs_of(facts.drawn).find(|(word, _)| Some(*word) == self.state.get("tab"));
         asked.map_or_else(|| default_tab(view, facts), |(word, _)| word)
     }
 }
@@ -134,6 +134,12 @@ fn described(facts: &ShownArray, attributes: &Map<String, Value>) -> String {
     let long = text("long_name").or_else(|| text("standard_name")).or_else(|| text("description"));
     let shape = format!("{} array of {}", facts.type_name, shape_text(&facts.shape));
     long.map_or_else(|| shape.clone(), |long| format!("{}: {shape}", cut(long, 200)))
+}
+
+/// The tabs of an array. What has no numbers has no picture, line or histogram.
+fn tabs_of(drawn: Drawn) -> impl Iterator<Item = (&'static str, &'static str)> {
+    TABS.into_iter()
+        .filter(move |(word, _)| drawn != Drawn::Text || !["image", "line", "hist"].contains(word))
 }
 
 fn default_tab(view: &ArrayView, facts: &ShownArray) -> &'static str {
@@ -218,10 +224,10 @@ fn field_links(fields: &[&str], state: &PageState, view: &str) -> Markup {
 }
 
 /// The list of tabs, as links.
-fn tabs(state: &PageState, view: &str, current: &str) -> Markup {
+fn tabs(state: &PageState, view: &str, current: &str, drawn: Drawn) -> Markup {
     html! {
         nav.tabs aria-label="Tabs" {
-            @for (word, text) in TABS {
+            @for (word, text) in tabs_of(drawn) {
                 a href=(state.with(&[("tab", word)]).link(view)) data-tab=(word)
                     aria-current=[(word == current).then_some("page")] { (text) }
             }

@@ -25,7 +25,7 @@ pub(super) fn facts(viewed: &ViewedArray<'_>) -> Markup {
             tbody {
                 tr { th scope="row" { "Shape" } td { (shape_text(&facts.shape)) } }
                 tr { th scope="row" { "Data type" } td { code { (facts.type_name) } } }
-                tr { th scope="row" { "Size" } td { @if !facts.data_type.is_variable() { (bytes_text(facts.bytes())) " decoded, " } (count_text(facts.elements())) " elements" } }
+                tr { th scope="row" { "Size" } td { @if !facts.data_type.is_variable() { (bytes_text(facts.bytes())) " decoded, " } (count_text(facts.elements())) (if facts.elements() == 1 { " element" } else { " elements" }) } }
                 @if facts.unreadable.is_none() {
                     @if facts.is_sharded {
                         tr { th scope="row" { "Shards" } td { (shape(&facts.chunk_shape)) ", " (count_text(facts.chunks())) " in all" } }

@@ -26,7 +26,7 @@ pub enum RenderError {
     /// The format has rows and columns, and the array has more dimensions.
     #[error(
         "csv has rows and columns: at most {max} dimensions of such elements, and these have {rank}; select fewer with \
-         `slice` or `fields`, or request `format=json` or `format=arrow`"
+         `slice` or `fields`, request `format=json` or `format=arrow`, or a row for each element with `coords=1`"
     )]
     Rank {
         /// The array's rank.

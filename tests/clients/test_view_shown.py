@@ -27,6 +27,7 @@ def stored(tmp_path_factory):
     hollow = numpy.where(numpy.arange(10)[:, None] % 3, numpy.arange(400.0).reshape(10, 40), numpy.nan)
     root.create_array("hollow", data=hollow, dimension_names=("v", "u"))
     root.create_array("line", data=numpy.arange(5.0))
+    root.create_array("degrees", data=numpy.linspace(244.2, 293, 64).reshape(8, 8))
     spikes = numpy.sin(numpy.arange(20_003.0)).round(3)
     spikes[[7_001, 12_003]] = 500, -300
     root.create_array("spikes", data=spikes, chunks=(20_003,))
@@ -87,6 +88,30 @@ def test_what_is_no_picture_is_a_table(visit, stored, path, cells, tab):
     found = visit(f"{stored.base}/view/m/{path}{tab}", steps=[FILLED, ["evaluate", CELLS]], axe=True)
     assert not found["said"] and found["violations"] == []
     assert found["values"][-1] == cells
+
+
+TABS = """Array.from(document.querySelectorAll(".tabs a"), (tab) => tab.textContent)"""
+
+
+@pytest.mark.parametrize(("path", "tabs"), [
+    ("word", ["Table", "Chunks", "Metadata", "Use it"]),
+    ("struct", ["Table", "Chunks", "Metadata", "Use it"]),
+    ("struct?fields=a", ["Image", "Line", "Table", "Histogram", "Chunks", "Metadata", "Use it"]),
+])
+def test_only_numbers_have_pictures_lines_and_histograms(visit, stored, path, tabs):
+    found = visit(f"{stored.base}/view/m/{path}", steps=[["evaluate", TABS]])
+    assert found["values"][-1] == tabs
+
+
+def test_a_histogram_on_a_narrow_screen_has_a_scale(visit, stored):
+    marks = """Array.from(document.querySelectorAll("#histogram svg > text:not([text-anchor=end])"), (mark) => mark.textContent)"""
+    steps = [["until", "document.querySelector('#histogram svg')"], ["evaluate", marks]]
+    found = visit(f"{stored.base}/view/m/degrees?tab=hist", width=400, steps=steps)
+    assert found["values"][-1] == ["260", "280"]
+
+
+def test_one_element_is_counted_in_the_singular(visit, stored):
+    assert "8 B decoded, 1 element\n" in visit(f"{stored.base}/view/m/scalar")["text"]
 
 
 def test_a_line_is_in_place_of_the_picture_of_one_dimension(visit, stored):

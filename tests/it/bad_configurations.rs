@@ -66,6 +66,7 @@ const FILES: &[(&str, usize, &str)] = &[
     ("[telemetry]\nsample_ratio = 1.5", 2, "`telemetry.sample_ratio`"),
     ("[telemetry]\nmax_queued_spans = 0", 2, "`telemetry.max_queued_spans`"),
     ("[telemetry]\nendpoint = 'x'", 2, "`telemetry.endpoint`"),
+    ("[mounts.a]\nurl = '/dev/null'", 2, "is neither a directory nor a zip file whose name ends in `.zip`"),
     ("[mounts.a]\nwritable = true", 1, "`url` is missing"),
     ("[mounts.a]\nurl = ''", 2, "`mounts.a.url`"),
     ("[mounts.a]\nurl = 'gopher://host/x'", 2, "`mounts.a.url`"),

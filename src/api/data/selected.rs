@@ -59,7 +59,7 @@ pub(crate) async fn selected(
     }
     if query.variables.vars.is_some() {
         return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
-            "`vars` is of a group's variables, for which there are `format=nc`, and tables with `coords=1`",
+            "`vars` names variables of a group, which are sent as a file (`format=nc`) or as a table (`coords=1`)",
         ));
     }
     let open = || async {

@@ -169,7 +169,10 @@ export function bars({ edges, counts, title, width = 960, height = 300 }) {
     bar.append(svg("title", {}, `${numberText(edges[at])} to ${numberText(edges[at + 1])}: ${count}`));
     drawing.append(bar);
   });
-  for (const value of ticks(low, high, Math.max(2, Math.floor(width / 150)))) {
+  const mostMarks = Math.max(2, Math.floor(width / 150));
+  const marks = ticks(low, high, mostMarks);
+  // One number alone is no scale.
+  for (const value of marks.length > 1 ? marks : ticks(low, high, 2 * mostMarks)) {
     drawing.append(svg("text", { x: x(value), y: height - 8, "text-anchor": "middle" }, numberText(value)));
   }
   return drawing;
