@@ -251,6 +251,11 @@ def plots_a_table(scene, names):
     assert (scene.folder / "january.png").read_bytes().startswith(b"\x89PNG")
 
 
+def averages_a_file(scene, names):
+    for latitude, mean in january(scene).mean(["time", "lon"]).to_series().items():
+        numpy.testing.assert_allclose(names["means"][latitude], mean)
+
+
 def opens_a_group(_scene, names):
     assert "rain" in names["group"] or "0" in names["group"]
 
@@ -285,6 +290,7 @@ READS = {
     "europe =": opens_a_part,
     "afternoon =": opens_it_by_dap,
     "series =": plots_a_table,
+    "means =": averages_a_file,
     "group =": opens_a_group,
     "vertices =": reads_vertices,
 }
