@@ -38,6 +38,11 @@ impl ServedMount {
     pub(super) fn is_replaced(&self) -> bool {
         self.opened.as_ref().is_some_and(|opened| opened.store.is_replaced())
     }
+
+    /// Whether its directory was removed, and there is another one at its path.
+    pub(super) fn is_removed(&self) -> bool {
+        self.opened.as_ref().is_some_and(|opened| opened.store.is_removed())
+    }
 }
 
 /// An open store, and how it was opened.

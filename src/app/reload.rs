@@ -1,15 +1,18 @@
-//! SIGHUP: the configuration is reloaded while requests are served, all of it or nothing.
+//! SIGHUP: the configuration is reloaded while requests are served, all of it or nothing. The directory of a mount that was removed
+//! and made again, as programs do that overwrite a hierarchy, is opened again without a signal, with the configuration in effect.
 //!
 //! First comes everything that can fail, on a thread of its own because files may be slow. Then [`App::reload`] changes what can
 //! change at run time, and logs what cannot. Mounts and access rights change together: each request sees the old ones or the new
 //! ones to its end. A mount whose directory cannot be found does not hold up the rest: its open store stays served.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::sign::CertifiedKey;
 use tokio::runtime::Handle;
 use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
+use tokio::time::sleep;
 
 use super::access::access;
 use super::error::AppError;
@@ -20,6 +23,9 @@ use crate::config::{Config, ConfigError, TlsError, TlsOptions};
 use crate::http::HttpOptionsError;
 use crate::services::AppState;
 use crate::web::Endpoint;
+
+/// How often the directories of mounts are checked for having been removed.
+const REMOVED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why a configuration is rejected.
 #[derive(Debug, thiserror::Error)]
@@ -86,22 +92,61 @@ impl App {
     where
         F: Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
     {
-        while hangups.recv().await.is_some() {
-            let reread = self.reload_config(read.clone()).await;
-            match reread.and_then(|reread| self.reload(reread, &sites)) {
-                Ok(waiting) => {
-                    tracing::info!("the configuration was read again");
-                    if !waiting.is_empty() {
-                        tracing::warn!(settings = waiting.join(", "), "settings that changed need a restart");
-                    }
-                }
-                Err(error) => {
-                    let error = in_one_line(&error);
-                    tracing::error!(error, "the configuration is bad: what was in effect stays");
-                }
+        loop {
+            tokio::select! {
+                hangup = hangups.recv() => match hangup {
+                    Some(()) => self.read_again(read.clone(), &sites).await,
+                    None => std::future::pending().await,
+                },
+                () = sleep(REMOVED_CHECK_INTERVAL) => self.reopen_removed(&sites).await,
             }
         }
-        std::future::pending::<()>().await;
+    }
+
+    /// Applies the configuration as it is now.
+    async fn read_again<F>(&mut self, read: F, sites: &[Endpoint])
+    where
+        F: FnOnce() -> Result<Config, ConfigError> + Send + 'static,
+    {
+        let reread = self.reload_config(read).await;
+        match reread.and_then(|reread| self.reload(reread, sites)) {
+            Ok(waiting) => {
+                tracing::info!("the configuration was read again");
+                if !waiting.is_empty() {
+                    tracing::warn!(settings = waiting.join(", "), "settings that changed need a restart");
+                }
+            }
+            Err(error) => {
+                let error = in_one_line(&error);
+                tracing::error!(error, "the configuration is bad: what was in effect stays");
+            }
+        }
+    }
+
+    /// Opens the directories again that were removed and made again.
+    async fn reopen_removed(&mut self, sites: &[Endpoint]) {
+        let served = self.served.clone();
+        let find = move || {
+            let removed = served.iter().find(|mount| mount.is_removed());
+            removed.map(|mount| mount.name().to_owned())
+        };
+        // A file system may hang; then nothing else waits but the next reload.
+        let Ok(Some(mount)) = tokio::task::spawn_blocking(find).await else { return };
+        let in_effect = self.config.clone();
+        let opened = self.reload_config(move || Ok(in_effect)).await;
+        match opened.and_then(|opened| self.reload(opened, sites)) {
+            Ok(_) => {
+                tracing::info!(mount, "the mount's directory was removed and made again, and is open again")
+            }
+            Err(error) => {
+                let error = in_one_line(&error);
+                tracing::warn!(
+                    mount,
+                    error,
+                    "the mount's directory was removed and made again, and cannot be opened"
+                );
+            }
+        }
     }
 
     /// Changes what can be changed while requests are served. Returns the changed settings that need a restart.

@@ -134,6 +134,7 @@ fn keep<T>(are_found: &mut [bool], labels: &[T], holds: impl Fn(&T) -> bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::labels::float_precision::FloatPrecision;
 
     fn selected(labels: Labels, conditions: &[&str]) -> Vec<u64> {
         let dimension = DimensionLabels::of_labels("x", labels);
@@ -144,7 +145,10 @@ mod tests {
 
     #[test]
     fn conditions_select_the_labels_that_satisfy_all_of_them() {
-        let floats = || Labels::Floats { values: vec![3.0, 1.0, f64::NAN, 2.0, 1.0], are_single: false };
+        let floats = || Labels::Floats {
+            values: vec![3.0, 1.0, f64::NAN, 2.0, 1.0],
+            precision: FloatPrecision::Double,
+        };
         for (conditions, expected) in [
             (&[">= 2"][..], vec![0, 3]),
             (&["> 2"], vec![0]),

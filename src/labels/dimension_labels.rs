@@ -7,7 +7,7 @@ use super::date_label::DateLabel;
 use super::error::LabelError;
 use super::extent::LabelExtent;
 use super::instant::{DAY, Instant, SECOND};
-use super::label_values::{Labels, rounded};
+use super::label_values::Labels;
 use super::places::{Key, Keys, Order};
 use super::query::{FillMethod, LabelQuery, shortened};
 use super::tolerance;
@@ -475,7 +475,10 @@ impl DimensionLabels {
             LabelNumber::Integer(number) => number as f64,
             LabelNumber::Float(number) => number,
         };
-        if matches!(self.labels, Labels::Floats { are_single: true, .. }) { rounded(number) } else { number }
+        match &self.labels {
+            Labels::Floats { precision, .. } => precision.rounded(number),
+            _ => number,
+        }
     }
 
     pub(super) fn number(&self, query: &LabelQuery, label: &str) -> Result<LabelNumber, LabelError> {

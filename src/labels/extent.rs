@@ -52,7 +52,7 @@ impl LabelExtent {
 fn label(labels: &Labels, place: usize) -> Value {
     match labels {
         Labels::Floats { .. } => {
-            // A float of 32 bits has the digits of its own type.
+            // It has the digits of its own type.
             let number = labels.text(place).and_then(|text| text.parse().ok());
             number.and_then(Number::from_f64).map_or(Value::Null, Value::Number)
         }
@@ -72,13 +72,16 @@ fn integer(value: i128) -> Value {
 /// A step in the type of labels.
 fn step_of(labels: &Labels, text: String) -> Value {
     match labels {
-        Labels::Floats { values, are_single } => {
+        Labels::Floats { values, precision } => {
             let [first, .., last] = values[..] else { return Value::Null };
             #[expect(clippy::cast_precision_loss, reason = "a coordinate is shorter than 2^52")]
             let step = (last - first) / (values.len() - 1) as f64;
-            // Fewer digits than the type has: those of a difference are not exact.
-            let digits = if *are_single { format!("{step:.5e}") } else { format!("{step:.11e}") };
-            digits.parse().ok().and_then(Number::from_f64).map_or(Value::Null, Value::Number)
+            precision
+                .step_text(step)
+                .parse()
+                .ok()
+                .and_then(Number::from_f64)
+                .map_or(Value::Null, Value::Number)
         }
         Labels::Integers(_) => text.parse().map_or(Value::Null, integer),
         Labels::Times { .. } | Labels::Texts(_) => Value::String(text),
@@ -116,23 +119,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::labels::float_precision::FloatPrecision;
 
     fn extent(labels: &Labels, step: Option<&str>) -> LabelExtent {
         LabelExtent::new(labels, labels.order(), step.map(str::to_owned))
     }
 
-    fn floats(values: &[f64], are_single: bool, step: Option<&str>) -> LabelExtent {
-        extent(&Labels::Floats { values: values.to_vec(), are_single }, step)
+    fn floats(values: &[f64], precision: FloatPrecision, step: Option<&str>) -> LabelExtent {
+        extent(&Labels::Floats { values: values.to_vec(), precision }, step)
     }
 
     #[test]
     fn an_extent_has_the_ends_in_stored_order_and_the_step_if_it_is_regular() {
-        let found = floats(&[60.0, 59.75, 59.5], false, Some("-0.25"));
+        let found = floats(&[60.0, 59.75, 59.5], FloatPrecision::Double, Some("-0.25"));
         assert_eq!((found.first, found.last, found.step), (json!(60.0), json!(59.5), json!(-0.25)));
         assert_eq!((found.order, found.range), (Some("descending"), Some((59.5, 60.0))));
-        let thin = floats(&[0.1_f32, 0.2, 0.3, 0.4].map(f64::from), true, Some("0.1"));
+        let thin = floats(&[0.1_f32, 0.2, 0.3, 0.4].map(f64::from), FloatPrecision::Single, Some("0.1"));
         assert_eq!((thin.first, thin.last, thin.step), (json!(0.1), json!(0.4), json!(0.1)));
-        let odd = floats(&[3.0, 1.0, f64::NAN], false, None);
+        let odd = floats(&[3.0, 1.0, f64::NAN], FloatPrecision::Double, None);
         assert_eq!((odd.first, odd.last, odd.step), (json!(3.0), Value::Null, Value::Null));
         assert_eq!((odd.order, odd.range), (Some("unsorted"), Some((1.0, 3.0))));
         let integers = extent(&Labels::Integers(vec![1, 3, 5]), Some("2"));

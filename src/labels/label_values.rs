@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::calendar::Calendar;
 use super::cf_times::CfTimes;
 use super::error::LabelError;
+use super::float_precision::FloatPrecision;
 use super::instant::{self, Instant, NOT_A_TIME, beginning};
 use super::places::Order;
 use crate::chunk::Elements;
@@ -18,11 +19,7 @@ const TEXT_BYTES: u64 = 16;
 #[derive(Debug)]
 pub(super) enum Labels {
     /// Floats, and integers that are packed.
-    Floats {
-        values: Vec<f64>,
-        /// Whether they are of 32 bits, or fewer, so that a label is rounded before it is compared.
-        are_single: bool,
-    },
+    Floats { values: Vec<f64>, precision: FloatPrecision },
     /// Integers and truth values.
     Integers(Vec<i128>),
     /// Times of a calendar.
@@ -99,13 +96,11 @@ impl Labels {
                 calendar: times.calendar(),
             };
         }
-        let are_single = values.are_single();
-        if are_single {
-            for number in &mut numbers {
-                *number = rounded(*number);
-            }
+        let precision = FloatPrecision::of(&metadata.data_type, values);
+        for number in &mut numbers {
+            *number = precision.rounded(*number);
         }
-        Self::Floats { values: numbers, are_single }
+        Self::Floats { values: numbers, precision }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -137,10 +132,7 @@ impl Labels {
     /// The label at a position, as it can be requested.
     pub(super) fn text(&self, place: usize) -> Option<String> {
         Some(match self {
-            Self::Floats { values, are_single } => {
-                let value = *values.get(place)?;
-                if *are_single { single(value).to_string() } else { value.to_string() }
-            }
+            Self::Floats { values, precision } => precision.text(*values.get(place)?),
             Self::Integers(values) => values.get(place)?.to_string(),
             Self::Times { instants, calendar } => instant::text(*calendar, *instants.get(place)?),
             Self::Texts(texts) => texts.get(place)?.to_string(),
@@ -159,16 +151,6 @@ impl Labels {
             }
         }
     }
-}
-
-/// The nearest float32, as a float64.
-pub(super) fn rounded(number: f64) -> f64 {
-    single(number).into()
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "labels of float32 are compared after rounding")]
-fn single(number: f64) -> f32 {
-    number as f32
 }
 
 /// The items of all parts.

@@ -18,6 +18,7 @@ mod dimension_labels;
 mod dimension_query;
 mod error;
 mod extent;
+mod float_precision;
 mod instant;
 mod label_list;
 mod label_values;

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::calendar::Calendar;
 use super::dimension_labels::{DimensionLabels, SelectedLabels};
 use super::error::LabelError;
+use super::float_precision::FloatPrecision;
 use super::instant::{NOT_A_TIME, SECOND};
 use super::label_values::Labels;
 use super::query::LabelQuery;
@@ -13,7 +14,10 @@ use super::query::LabelQuery;
 const DAY: i128 = 86_400 * SECOND;
 
 fn floats(values: &[f64]) -> DimensionLabels {
-    DimensionLabels::of_labels("x", Labels::Floats { values: values.to_vec(), are_single: false })
+    DimensionLabels::of_labels(
+        "x",
+        Labels::Floats { values: values.to_vec(), precision: FloatPrecision::Double },
+    )
 }
 
 fn integers(values: &[i128]) -> DimensionLabels {
@@ -218,12 +222,26 @@ fn texts_are_selected_exactly_or_by_range() {
 #[test]
 fn labels_of_float32_are_compared_after_rounding() {
     let values = [45.1_f32, 45.2].map(f64::from).to_vec();
-    let single = DimensionLabels::of_labels("lat", Labels::Floats { values, are_single: true });
+    let precision = FloatPrecision::Single;
+    let single = DimensionLabels::of_labels("lat", Labels::Floats { values, precision });
     assert_eq!(selected(&single, "45.1", None), "0");
     assert_eq!(selected(&single, "45.1..45.2", None), "[0,1]");
     assert_eq!(single.text(0).as_deref(), Some("45.1"));
     let double = floats(&[f64::from(45.1_f32)]);
     assert!(selected(&double, "45.1", None).contains("no element"));
+}
+
+#[test]
+fn labels_of_short_floats_are_the_texts_that_tables_have() {
+    let third = [f64::from(half::f16::from_f64(1.0 / 3.0)), f64::from(half::bf16::from_f64(1.0 / 3.0))];
+    for (precision, value, text) in
+        [(FloatPrecision::Half, third[0], "0.3333"), (FloatPrecision::Brain, third[1], "0.334")]
+    {
+        let labels = DimensionLabels::of_labels("c", Labels::Floats { values: vec![0.0, value], precision });
+        assert_eq!(labels.text(1).as_deref(), Some(text));
+        assert_eq!(selected(&labels, text, None), "1");
+        assert_eq!(selected(&labels, &format!("{text}..1"), None), "[1]");
+    }
 }
 
 #[test]

@@ -4,15 +4,11 @@ use std::ops::Bound;
 
 use super::dimension_labels::{DimensionLabels, SelectedLabels, slice};
 use super::error::LabelError;
+use super::float_precision::FloatPrecision;
 use super::label_values::Labels;
 use super::places::Order;
 use super::query::{FillMethod, LabelQuery, shortened};
 use crate::chunk::AxisPositions;
-
-/// Numbers that are this part of a turn apart are the same after whole turns were added to one of them.
-const ROUNDING: f64 = 1e-12;
-/// A float32 has fewer digits.
-const SINGLE_ROUNDING: f64 = 1e-7;
 
 impl DimensionLabels {
     /// The positions that a request selects, if numbers a turn apart are the same label.
@@ -114,10 +110,9 @@ impl DimensionLabels {
     }
 
     fn rounding(&self) -> f64 {
-        if matches!(self.labels, Labels::Floats { are_single: true, .. }) {
-            SINGLE_ROUNDING
-        } else {
-            ROUNDING
+        match &self.labels {
+            Labels::Floats { precision, .. } => precision.turn_rounding(),
+            _ => FloatPrecision::Double.turn_rounding(),
         }
     }
 }

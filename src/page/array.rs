@@ -10,7 +10,7 @@ use super::attributes;
 use super::cost::PageLimits;
 use super::facts::{Drawn, ShownArray, bytes_text, count_text, cut, name, shape_text};
 use super::layout::{Head, Site, page};
-use super::node_page::{Place, tree};
+use super::node_page::{Place, tree, version};
 use super::state::PageState;
 use super::view::{ArrayView, Shown};
 use super::viewed_array::{Coordinate, SHARED_PICTURE, ViewedArray};
@@ -83,6 +83,7 @@ impl ArrayPage {
                 (tree(&self.place))
                 main #content {
                     (heading(&title, &facts, &viewed))
+                    (version(&self.place))
                     @if let Some(image) = &self.place.image_above {
                         p.muted {
                             "A level of the image " a href=(image.view) { bdi { (self.place.name_of(&image.view)) } }

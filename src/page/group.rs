@@ -13,7 +13,7 @@ use super::facts::{ShownArray, bytes_text, count_text, cut, name, shape_text};
 use super::group_snippets::{GroupUse, snippets};
 use super::label_layer::LabelLayer;
 use super::layout::{Head, Site, page};
-use super::node_page::{NodeLinks, Place, tree};
+use super::node_page::{NodeLinks, Place, tree, version};
 use super::state::{PageState, join};
 use super::thumbnail;
 use super::vectors;
@@ -97,6 +97,7 @@ impl GroupPage {
                     div.heading {
                         h1 { bdi { (title) } }
                         p.summary { (self.summary(&rows, &groups)) }
+                        (version(&self.place))
                         @if let Some(text) = text { p.muted { bdi { (cut(text, 300)) } } }
                     }
                     (silence(self.silence))

@@ -39,7 +39,7 @@ pub use group::GroupPage;
 pub use home::{HomePage, MountCard};
 pub use label_layer::LabelLayer;
 pub use layout::{Crumb, Site};
-pub use node_page::{NodeLinks, Place, PyramidLink, TreeItem};
+pub use node_page::{NodeLinks, Place, PyramidLink, ShownVersion, TreeItem};
 pub use problem::ProblemPage;
 pub use sign_in::SignInPage;
 pub use state::PageState;

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::facts::name;
+use super::facts::{cut, name};
 use super::layout::Crumb;
 use crate::metadata::NodeKind;
 
@@ -38,6 +38,19 @@ pub struct PyramidLink {
     pub path: String,
 }
 
+/// The version of a mount that a page shows.
+#[derive(Clone, Debug)]
+pub struct ShownVersion {
+    /// Its name in paths, without the `@`.
+    pub name: String,
+    /// The id of the snapshot.
+    pub snapshot: String,
+    /// The page at this snapshot, which stays as it is.
+    pub permanent: String,
+    /// The list of all versions.
+    pub all: String,
+}
+
 /// The node that a page is about.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
@@ -47,6 +60,8 @@ pub struct Place {
     pub path: String,
     /// Its resources.
     pub links: NodeLinks,
+    /// The version that it is shown at, if its mount has versions.
+    pub version: Option<ShownVersion>,
     /// The image that the array is a level of, if it is one.
     pub image_above: Option<Box<NodeLinks>>,
     /// The pages from the mount to the node.
@@ -91,6 +106,23 @@ impl TreeItem {
             Some(NodeKind::Array) => "array",
             Some(NodeKind::Group) => "group",
             None => "folder",
+        }
+    }
+}
+
+/// A line about the version that is shown, if the mount has versions.
+pub(super) fn version(place: &Place) -> Markup {
+    html! {
+        @if let Some(version) = &place.version {
+            p.muted {
+                @if version.name == version.snapshot {
+                    "Snapshot " code { (version.snapshot) } ". "
+                } @else {
+                    "Version " code { bdi { (cut(&version.name, 100)) } } ": snapshot "
+                    a href=(version.permanent) { code { (version.snapshot) } } ". "
+                }
+                a href=(version.all) { "All versions" }
+            }
         }
     }
 }

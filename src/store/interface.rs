@@ -178,6 +178,12 @@ pub trait Store: Shortcuts + std::fmt::Debug + Send + Sync + 'static {
         self.inner().is_some_and(Store::is_replaced)
     }
 
+    /// Whether what was opened was removed, and the URL of this store now leads to another one: only opening it again gives
+    /// values. Blocks for a few file operations. By default as [`Shortcuts::inner`], else `false`.
+    fn is_removed(&self) -> bool {
+        self.inner().is_some_and(Store::is_removed)
+    }
+
     /// Whether the backend responds at all; for readiness.
     ///
     /// # Errors

@@ -128,6 +128,20 @@ async fn listings_have_the_keys_that_icechunk_lists_and_each_of_them_is_there() 
 }
 
 #[tokio::test]
+async fn a_page_says_which_version_it_shows_and_links_to_it_and_to_all() {
+    let server = serve("history-2");
+    let page = server.get("/view/m/").await;
+    assert_eq!(page.status, StatusCode::OK);
+    let snapshot = page.header("zarrd-snapshot").to_owned();
+    let text = String::from_utf8(page.body.to_vec()).unwrap();
+    assert!(text.contains("<bdi>branch.main</bdi>") && text.contains("href=\"/v1/versions/m\""), "{text}");
+    assert!(text.contains(&format!("href=\"/view/m/%40{snapshot}/\"")), "{text}");
+    let pinned = server.get(&format!("/view/m/@{snapshot}/")).await;
+    let pinned = String::from_utf8(pinned.body.to_vec()).unwrap();
+    assert!(pinned.contains(&format!("Snapshot <code>{snapshot}</code>")), "{pinned}");
+}
+
+#[tokio::test]
 async fn virtual_chunks_are_read_where_the_mount_allows_and_refused_by_name_remote() {
     for (name, is_second) in [("virtual-1", false), ("virtual-2", true)] {
         let server = serve(name);

@@ -155,6 +155,25 @@ fn a_path_that_now_names_another_directory_is_reopened() {
 }
 
 #[test]
+fn a_directory_that_is_removed_and_made_again_is_served_without_a_reload() {
+    let server = Process::start(|at| mount(at, "a", "one") + &mount(at, "b", "two"));
+    let at = server.folder.path();
+    assert_eq!(server.get("/store/a/k"), (200, "first".to_owned()));
+    std::fs::remove_dir_all(at.join("one")).unwrap();
+    assert_eq!(server.get("/store/a/k").0, 502, "a directory that is gone says nothing about its keys");
+    // One that was only moved stays served.
+    std::fs::rename(at.join("two"), at.join("old")).unwrap();
+    for directory in ["one", "two"] {
+        std::fs::create_dir(at.join(directory)).unwrap();
+        std::fs::write(at.join(directory).join("k"), "newer").unwrap();
+    }
+    while !server.log.recv_timeout(BOUND).unwrap().contains("was removed and made again, and is open again") {
+    }
+    assert_eq!(server.get("/store/a/k"), (200, "newer".to_owned()));
+    assert_eq!(server.get("/store/b/k"), (200, "second".to_owned()));
+}
+
+#[test]
 fn vectors_of_another_directory_are_read_after_a_reload() {
     let server = Process::start(|at| mount(at, "v", "one"));
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/vectors/real");

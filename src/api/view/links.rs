@@ -49,6 +49,11 @@ impl PageLinks<'_> {
         format!("{}/{view}/{}/{recipe}/{}", self.base, encode(self.mount), names.join("/"))
     }
 
+    /// The path of the list of the mount's versions.
+    pub(super) fn versions(self) -> String {
+        format!("{}/v1/versions/{}", self.base, encode(self.mount))
+    }
+
     /// The path of the description of a store of vectors.
     pub(super) fn vectors(self, path: &NodePath) -> String {
         format!("{}/v1/vectors/{}", self.base, below(self.mount, path))

@@ -26,10 +26,12 @@ use crate::http::problem::Problem;
 use crate::http::route::{Resource, RouteSpec};
 use crate::key::NodePath;
 use crate::metadata::{ArrayMetadata, GroupMetadata, NodeKind};
-use crate::page::{ArrayPage, Coordinate, GroupPage, PageLimits, PageState, Place};
+use crate::page::{ArrayPage, Coordinate, GroupPage, PageLimits, PageState, Place, ShownVersion};
 use crate::reduce::CfValues;
 use crate::services::extract::NodeTarget;
+use crate::services::pinned::PinnedMounts;
 use crate::services::state::AppState;
+use crate::store::{ObjectId, PinnedVersion};
 use crate::views::{Above, ImageAbove, ImageFinder};
 
 /// The page of a node.
@@ -93,6 +95,7 @@ pub(super) async fn get_view(
         caller: &caller,
         links: PageLinks { base: base.as_str(), mount: &target.mount.name },
         query: query(&uri),
+        snapshot: head.extensions.get::<PinnedMounts>().map(PinnedMounts::snapshot),
     };
     let site = site::site(&state, &base, &caller, &uri, &request);
     let is_missing =
@@ -174,6 +177,8 @@ struct View<'a> {
     caller: &'a Caller,
     links: PageLinks<'a>,
     query: PageState,
+    /// The snapshot that the request sees, if its mount has versions.
+    snapshot: Option<ObjectId>,
 }
 
 impl View<'_> {
@@ -195,11 +200,27 @@ impl View<'_> {
             mount: self.target.mount.name.clone(),
             path: path.as_str().to_owned(),
             links: self.links.of(path),
+            version: self.version(),
             image_above: None,
             crumbs: self.links.crumbs(path),
             tree: None,
             has_more: false,
         }
+    }
+
+    /// The version of the mount that the request sees.
+    fn version(&self) -> Option<ShownVersion> {
+        let (snapshot, served) = (self.snapshot?, self.target.mount.store.served_version()?);
+        let path = self.target.path.as_str();
+        let named = PinnedVersion::of_text(path);
+        let below = if named.is_some() { path.split_once('/').map_or("", |(_, below)| below) } else { path };
+        let permanent = NodePath::parse(&format!("@{snapshot}/{below}")).ok()?;
+        Some(ShownVersion {
+            name: named.unwrap_or(served).to_string(),
+            snapshot: snapshot.to_string(),
+            permanent: self.links.view(&permanent),
+            all: self.links.versions(),
+        })
     }
 
     /// The nodes below a group, as far as they can be listed.

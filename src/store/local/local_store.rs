@@ -222,6 +222,10 @@ impl Store for LocalStore {
         self.shared.root.is_replaced()
     }
 
+    fn is_removed(&self) -> bool {
+        self.shared.root.is_removed() && self.shared.root.is_replaced()
+    }
+
     async fn check(&self) -> Result<(), StoreError> {
         let shared = Arc::clone(&self.shared);
         self.blocking

@@ -102,6 +102,11 @@ impl Root {
         fstat(&self.fd).is_ok_and(|open| (open.st_dev, open.st_ino) != (found.st_dev, found.st_ino))
     }
 
+    /// Whether the open directory was removed.
+    pub(super) fn is_removed(&self) -> bool {
+        fstat(&self.fd).is_ok_and(|open| open.st_nlink == 0)
+    }
+
     /// The number of the device that the root is on.
     pub(super) fn device(&self) -> Dev {
         self.device
