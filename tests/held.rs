@@ -134,6 +134,7 @@ const ROWS: &[Row] = &[
     ("a table in Parquet", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/floats?format=parquet&slice=:1024", None, Nothing),
     ("a table of a list", "POST", "/v1/data/{mount}/{path}", "/v1/data/m/labelled", None, Json(r#"{"isel":{"row":["::-1",0]},"coords":1}"#)),
     ("a NetCDF file", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?format=nc", None, Nothing),
+    ("a GeoTIFF file", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/plane?format=tiff", None, Nothing),
     ("values by DAP", "GET", "/dap/{mount}/{path}", "/dap/m/arr.dods", None, Nothing),
     ("values by DAP as text", "GET", "/dap/{mount}/{path}", "/dap/m/arr.ascii?arr[0:1:15]%5B0:1:4095]", None, Nothing),
     ("attributes by DAP", "GET", "/dap/{mount}/{path}", "/dap/m/doc.das", None, Nothing),
@@ -293,6 +294,15 @@ fn fill(root: &Path) {
     write("m/row/zarr.json", labelled.to_string().as_bytes());
     let rows: Vec<u8> = (0..4096).flat_map(|row| f64::from(row).to_le_bytes()).collect();
     write("m/row/c/0", &rows);
+    // The same with a place on a map.
+    let mut plane = document("float32", 2048);
+    plane["dimension_names"] = json!(["y", "x"]);
+    write("m/plane/zarr.json", plane.to_string().as_bytes());
+    for name in ["y", "x"] {
+        labelled["dimension_names"] = json!([name]);
+        write(&format!("m/{name}/zarr.json"), labelled.to_string().as_bytes());
+        write(&format!("m/{name}/c/0"), &rows);
+    }
     // Of bytes that cannot be compressed, and of few stored chunks.
     let bytes = document("uint8", 128);
     write("m/bytes/zarr.json", bytes.to_string().as_bytes());

@@ -79,12 +79,22 @@ fn taken(
 ) -> Result<String, SelectionError> {
     let positions = selection.positions_named(shape, names)?;
     let named: Vec<&str> = selection.named().collect();
-    let of_dimension = |(name, positions): (&Option<String>, &_)| {
-        let name = name.as_deref().filter(|name| named.contains(name))?;
-        Some(format!("{name}={}", positions_text(positions)))
+    let points = selection.points_named(shape, names)?;
+    let of_dimension = |(axis, (name, positions)): (usize, (&Option<String>, &_))| {
+        let along = points.as_ref().and_then(|points| points.along(axis));
+        let name = name.as_deref().filter(|name| along.is_some() || named.contains(name))?;
+        Some(match along {
+            Some(along) => format!("{name}={}", each_text(along)),
+            None => format!("{name}={}", positions_text(positions)),
+        })
     };
-    let taken: Vec<String> = names.iter().zip(&positions).filter_map(of_dimension).collect();
+    let taken: Vec<String> = (0..).zip(names.iter().zip(&positions)).filter_map(of_dimension).collect();
     Ok(taken.join(", "))
+}
+
+/// The position of each point.
+fn each_text(along: &[u64]) -> String {
+    along.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// Positions as `isel.NAME` takes them.

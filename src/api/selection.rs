@@ -215,8 +215,20 @@ impl SelectionParams {
         let unnamed = vec![None; array.shape.len()];
         let names = array.dimension_names.as_deref().unwrap_or(&unnamed);
         let axes = self.positions_named(&array.shape, names)?;
-        let points = self.points.as_ref().map(|points| points.points(&array.shape, names).map(Arc::new));
-        Ok(ListedPositions { axes, points: points.transpose()? })
+        let points = self.points_named(&array.shape, names)?.map(Arc::new);
+        Ok(ListedPositions { axes, points })
+    }
+
+    /// The points in an array of this shape whose dimensions have these names, if they are selected.
+    ///
+    /// # Errors
+    /// As [`SelectionParams::listed`].
+    pub(crate) fn points_named(
+        &self,
+        shape: &[u64],
+        names: &[Option<String>],
+    ) -> Result<Option<Points>, SelectionError> {
+        self.points.as_ref().map(|points| points.points(shape, names)).transpose()
     }
 
     /// The selected positions along each dimension of an array of this shape whose dimensions have these names.

@@ -66,7 +66,8 @@ pub enum SelectionError {
     },
     /// The dimensions have no names.
     #[error(
-        "no dimension of the array is called `{name}`: they have no names; select by position, with `slice=`"
+        "no dimension of the array is called `{name}`: they have no names; select by position, with `slice=`, or by their \
+         numbers, as in `isel.0=`"
     )]
     NoNames {
         /// The name.
@@ -272,14 +273,27 @@ pub fn dimension_called(name: &str, names: &[Option<String>]) -> Result<usize, S
         (Some((axis, _)), None) => Ok(axis),
         (Some(_), Some(_)) => Err(SelectionError::AmbiguousDimension { name: name.to_owned() }),
         (None, _) => {
+            if let Some(axis) = unnamed(name, names) {
+                return Ok(axis);
+            }
             let name = name.to_owned();
             if names.iter().all(Option::is_none) {
                 return Err(SelectionError::NoNames { name });
             }
-            let known: Vec<&str> = names.iter().map(|name| name.as_deref().unwrap_or("(unnamed)")).collect();
+            let known = (0..)
+                .zip(names)
+                .map(|(axis, name): (usize, _)| name.clone().unwrap_or_else(|| axis.to_string()));
+            let known: Vec<String> = known.collect();
             Err(SelectionError::UnknownDimension { name, known: known.join(", ") })
         }
     }
+}
+
+/// The place of a dimension without a name, as its name.
+fn unnamed(name: &str, names: &[Option<String>]) -> Option<usize> {
+    let axis: usize = name.parse().ok()?;
+    // One place has one name: not `00`, nor `+0`.
+    (names.get(axis)?.is_none() && axis.to_string() == name).then_some(axis)
 }
 
 impl DimSelection {
@@ -461,6 +475,17 @@ mod tests {
         assert_eq!(by_name(&[("lat", "-1")], &names[..2]), Selection::parse(":,-1"));
         assert!(matches!(by_name(&[("lat", "0")], &names), Err(SelectionError::AmbiguousDimension { .. })));
         assert!(matches!(by_name(&[("lon", "0")], &names), Err(SelectionError::UnknownDimension { .. })));
+        let some = [None, Some("1".to_owned()), None];
+        assert_eq!(by_name(&[("0", "2:4"), ("2", "5")], &some), Selection::parse("2:4,:,5"));
+        assert_eq!(by_name(&[("1", "3")], &some), Selection::parse(":,3,:"), "of this name");
+        for name in ["3", "00", "+0", "-1", ""] {
+            let refused = by_name(&[(name, "0")], &some);
+            assert!(
+                matches!(&refused, Err(SelectionError::UnknownDimension { known, .. }) if known == "0, 1, 2"),
+                "{name}"
+            );
+        }
+        assert!(matches!(by_name(&[("0", "0")], &names), Err(SelectionError::UnknownDimension { .. })));
         let twice = by_name(&[("time", "0"), ("time", "1")], &names);
         assert!(matches!(twice, Err(SelectionError::DimensionTwice { .. })));
         for text in ["...", "", "0,1", "x"] {

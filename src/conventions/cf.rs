@@ -105,7 +105,8 @@ pub(super) fn axis_of(name: &str, attributes: &Attributes) -> Option<CfAxis> {
 }
 
 /// Whether a coordinate is a longitude or a latitude in degrees: by its units or its standard name, else by its name.
-pub(super) fn is_geographic(name: &str, attributes: &Attributes) -> bool {
+#[must_use]
+pub fn is_geographic(name: &str, attributes: &Attributes) -> bool {
     let units = attribute(attributes, "units").unwrap_or_default();
     let standard_name = attribute(attributes, "standard_name").unwrap_or_default();
     is_longitude_unit(&units)

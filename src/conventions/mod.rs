@@ -30,7 +30,7 @@ mod warning;
 mod zvf;
 
 pub use axis::SummaryAxis;
-pub use cf::{coordinate_axis, named_coordinates, text_attribute};
+pub use cf::{coordinate_axis, is_geographic, named_coordinates, text_attribute};
 pub use facts::{ArrayFacts, Neighbour, Neighbours, NodeFacts, is_number};
 pub use geo::CrsSummary;
 pub use grouped::summarize_group;

@@ -520,7 +520,8 @@ impl DimensionLabels {
 
     fn not_of_type(&self, query: &LabelQuery, are: &'static str) -> LabelError {
         let (dimension, label) = (self.dimension.clone(), shortened(&query.to_string()));
-        LabelError::NotOfType { dimension, label, are, example: self.text(0).unwrap_or_default() }
+        let (example, hint) = (self.text(0).unwrap_or_default(), self.other_form(query));
+        LabelError::NotOfType { dimension, label, are, example, hint }
     }
 }
 

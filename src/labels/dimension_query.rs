@@ -39,6 +39,16 @@ impl DimensionQuery {
         }
     }
 
+    /// The member of a request that has it.
+    #[must_use]
+    pub fn member(&self) -> &'static str {
+        match self {
+            Self::List(list) if list.are_points => "points",
+            Self::Label(_) | Self::List(_) => "sel",
+            Self::Where(_) => "where",
+        }
+    }
+
     /// How many labels the request has.
     #[must_use]
     pub fn labels(&self) -> usize {

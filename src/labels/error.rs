@@ -17,7 +17,7 @@ pub enum LabelError {
         takes: &'static str,
     },
     /// The label has not the type of the coordinate.
-    #[error("`sel.{dimension}={label}`: labels of `{dimension}` are {are}, such as `{example}`")]
+    #[error("`sel.{dimension}={label}`: labels of `{dimension}` are {are}, such as `{example}`{hint}")]
     NotOfType {
         /// The dimension.
         dimension: String,
@@ -27,6 +27,8 @@ pub enum LabelError {
         are: &'static str,
         /// A label of the coordinate.
         example: String,
+        /// What may be meant, after a semicolon; or empty.
+        hint: String,
     },
     /// The calendar of the coordinate has no such date.
     #[error("`sel.{dimension}={label}`: the calendar of `{dimension}`, `{}`, has no such date", calendar.name())]

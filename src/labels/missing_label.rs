@@ -1,5 +1,6 @@
 //! The error of a label that no element has: with the labels near it, those at the ends, and what may be wrong.
 
+use super::date_label::DateLabel;
 use super::dimension_labels::DimensionLabels;
 use super::error::{LabelError, NoSuchLabel};
 use super::instant::{Instant, NOT_A_TIME, span_text};
@@ -7,6 +8,8 @@ use super::label_values::Labels;
 use super::places::{Key, Keys, Order};
 use super::query::{FillMethod, LabelQuery, shortened};
 
+/// The most parts of a text that are compared with labels.
+const MOST_PARTS: usize = 8;
 /// A full turn, by which longitudes are written in two ways.
 const FULL_TURN: f64 = 360.0;
 
@@ -88,7 +91,41 @@ impl DimensionLabels {
                 let how = if self.select(&near, None).is_ok() { "nearest" } else { "nearest(inf)" };
                 format!("; `{how}::{}` selects the nearest", shortened(label))
             }
-            _ => String::new(),
+            _ => self.other_form(query),
+        }
+    }
+
+    /// The form of a query that several labels have, if the label is a list of labels or has a colon between two.
+    pub(super) fn other_form(&self, query: &LabelQuery) -> String {
+        let LabelQuery::Exact(text) = query else { return String::new() };
+        let are_labels = |parts: &[&str]| parts.iter().all(|part| self.is_label(part));
+        if let Some((start, end)) = text.split_once(':').map(|(start, end)| (start.trim(), end.trim()))
+            && are_labels(&[start, end])
+        {
+            return format!(
+                "; a range has two points between its ends, and both of them in it: `{start}..{end}`"
+            );
+        }
+        let parts: Vec<&str> = text.split(',').map(str::trim).take(MOST_PARTS).collect();
+        let [one, other, ..] = parts[..] else { return String::new() };
+        if !are_labels(&parts) {
+            return String::new();
+        }
+        let are_numbers = matches!(self.labels, Labels::Floats { .. } | Labels::Integers(_));
+        let [one, other] =
+            [one, other].map(|part| if are_numbers { part.to_owned() } else { format!("\"{part}\"") });
+        let dimension = shortened(&self.dimension);
+        format!(
+            "; a list of labels is in the body of a `POST`: `{{\"sel\": {{\"{dimension}\": [{one}, {other}]}}}}`"
+        )
+    }
+
+    /// Whether a text can be a label of the coordinate; a text of texts, whether it is one.
+    fn is_label(&self, text: &str) -> bool {
+        match &self.labels {
+            Labels::Floats { .. } | Labels::Integers(_) => text.parse::<f64>().is_ok(),
+            Labels::Times { .. } => DateLabel::parse(text).is_some(),
+            Labels::Texts(texts) => texts.iter().any(|known| **known == *text),
         }
     }
 

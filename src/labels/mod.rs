@@ -26,6 +26,7 @@ mod missing_label;
 mod origin;
 mod places;
 mod query;
+mod regular;
 #[cfg(test)]
 mod tests;
 mod tolerance;
@@ -41,3 +42,4 @@ pub use error::LabelError;
 pub use extent::LabelExtent;
 pub use label_list::{LabelList, LabelListQuery, ListFull};
 pub use query::{FillMethod, LabelQuery};
+pub use regular::RegularNumbers;

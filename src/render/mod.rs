@@ -15,6 +15,7 @@ pub mod dataset;
 mod date;
 mod error;
 mod format;
+pub mod geotiff;
 mod json;
 mod length_prefixed;
 pub mod netcdf;
@@ -40,6 +41,7 @@ pub use format::{Delivery, Format, FormatOptions, HeaderLine, NanMode};
 pub use npy::npy_type;
 pub use output::writer;
 pub use schema::{Heading, ResultSchema};
+pub(crate) use value::escape_invalid_utf8;
 #[cfg(feature = "vectors")]
 pub use vertices::{ArrowVertices, BinaryVertices, JsonVertices, VertexFormat};
 pub use write::Writer;
@@ -52,5 +54,6 @@ pub const FORMATS: &[&Format] = &[
     &csv::FORMAT,
     &arrow::FORMAT,
     &netcdf::FORMAT,
+    &geotiff::FORMAT,
     &parquet::FORMAT,
 ];

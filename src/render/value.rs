@@ -167,7 +167,7 @@ impl<'a> ElementValue<'a> {
 }
 
 /// Text of bytes in an unknown encoding: UTF-8 where it is valid, escapes for the other bytes.
-fn escape_invalid_utf8(bytes: &[u8]) -> Cow<'_, str> {
+pub(crate) fn escape_invalid_utf8(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes)
         && !text.contains('\\')
     {

@@ -40,11 +40,34 @@ NUMBERS = {
     "repeated": numpy.repeat(numpy.arange(0, 40, 4, dtype="int64"), 3),
     "unsorted": rng.permutation(numpy.arange(0, 60, 2, dtype="int64")),
     "longitudes": numpy.arange(0, 360, 2.5),
+    "unsorted_repeated": rng.permutation(numpy.repeat(numpy.arange(0, 30, 2, dtype="int64"), 3)),
+    "unsorted_floats": rng.permutation(numpy.arange(0, 10, 0.25)),
     "one": numpy.array([7.0]),
 }
 """Coordinates that are numbers."""
 PACKED = {"packed": (numpy.arange(240, 100, -4, dtype="int16"), {"scale_factor": 0.25, "add_offset": -10.0})}
 STATIONS = ["KBOS", "KJFK", "KLAX", "KSEA", "PANC", "été"]
+
+
+NUMPY_TIMES = [(2, "s"), (2, "ns"), (3, "s"), (3, "ms"), (3, "us"), (3, "ns")]
+"""Formats and units of times that have a type of their own."""
+
+
+def tree():
+    """A hierarchy whose groups have some of the coordinates of their arrays, and the groups above the others."""
+    numbers = numpy.random.default_rng(SEED + 2)
+    lat, lon = numpy.arange(60, 28, -2.5), numpy.arange(0, 360, 7.5)
+    time = pandas.date_range("2000-01-15", periods=40, freq="12h")
+
+    def variable(*dimensions):
+        lengths = {"lat": lat.size, "lon": lon.size, "time": time.size, "level": 5, "station": 4}
+        return dimensions, numbers.integers(0, 1000, [lengths[name] for name in dimensions], dtype="int32")
+
+    root = xarray.Dataset({"height": variable("lat", "lon")}, {"lat": lat, "lon": lon})
+    model = xarray.Dataset({"rain": variable("time", "lat", "lon")}, {"time": time})
+    levels = xarray.Dataset({"wind": variable("time", "level", "lat")}, {"level": [1000, 850, 500, 200, 50]})
+    stations = xarray.Dataset({"rain": variable("station", "time")}, {"station": ["KSEA", "KBOS", "KSEA2", "été"]})
+    return xarray.DataTree.from_dict({"/": root, "/model": model, "/model/levels": levels, "/model/stations": stations})
 
 
 def write(folder, name, version, coordinate, labels, attributes, data_type=None):
@@ -75,7 +98,10 @@ def folder(tmp_path_factory):
             for name, (units, numbers) in UNITS.items():
                 write(folder, f"{name}-{calendar}-{version}", version, "time", numbers, {"units": units, "calendar": calendar})
     times = numpy.arange("2000-02-27", "2000-03-03", numpy.timedelta64(6, "h"), dtype="datetime64[s]")
-    write(folder, "numpy-3", 3, "time", times, {})
+    for version, unit in NUMPY_TIMES:
+        write(folder, f"numpy-{unit}-{version}", version, "time", times.astype(f"datetime64[{unit}]"), {})
+    for version in (2, 3):
+        tree().to_zarr(folder / f"tree-{version}", zarr_format=version, consolidated=False)
     texts = xarray.Dataset({"v": (("station", "member"), numpy.arange(18).reshape(6, 3))}, {"station": STATIONS, "member": [10, 20, 30]})
     texts.to_zarr(folder / "texts-3", zarr_format=3, consolidated=False)
     texts.to_zarr(folder / "texts-2", zarr_format=2, consolidated=False)
@@ -115,7 +141,12 @@ def expected(select):
         return None
 
 
+COMPARED = []
+"""Each comparison with xarray."""
+
+
 def compare(answer, wanted, what, squeezes=False):
+    COMPARED.append(what)
     if wanted is None:
         assert answer.status_code == 400, (what, answer.status_code, answer.headers)
         problem = answer.json()
@@ -169,7 +200,6 @@ def test_numbers_select_what_xarray_selects(running, session, folder, name, vers
     dataset = opened(folder, name)
     labels = dataset.x.values
     monotonic = dataset.indexes["x"].is_monotonic_increasing or dataset.indexes["x"].is_monotonic_decreasing
-    unique = dataset.indexes["x"].is_unique
     for _ in range(EACH * 2):
         query, select = numeric(draw, labels)
         if labels.dtype.kind == "u" and query.startswith("nearest"):
@@ -179,7 +209,7 @@ def test_numbers_select_what_xarray_selects(running, session, folder, name, vers
             # pandas has no such selection of labels that are repeated.
             continue
         wanted = expected(lambda: select(dataset.v))
-        if not monotonic and unique and ".." in query:
+        if not monotonic and ".." in query:
             wanted = None
         compare(ask(running, session, name, **{"sel.x": query}), wanted, (name, query))
 
@@ -233,13 +263,18 @@ def test_dates_select_what_xarray_selects(running, session, folder, name, calend
             compare(ask(running, session, name, **{"sel.time": "latest"}), dataset.v[-1].values, (name, kind))
 
 
-def test_times_of_numpy_and_texts_select_what_xarray_selects(running, session, folder):
-    draw = random.Random(SEED)
-    dataset = opened(folder, "numpy-3")
+@pytest.mark.parametrize("version, unit", NUMPY_TIMES)
+def test_times_of_numpy_select_what_xarray_selects(running, session, folder, version, unit):
+    name = f"numpy-{unit}-{version}"
+    draw = random.Random(f"{SEED} {name}")
+    dataset = opened(folder, name)
     for _ in range(EACH):
         label = date(draw, "standard", dataset.time.values)
         wanted = expected(lambda: dataset.v.sel(time=label))
-        compare(ask(running, session, "numpy-3", **{"sel.time": label}), wanted, label, squeezes=True)
+        compare(ask(running, session, name, **{"sel.time": label}), wanted, (name, label), squeezes=True)
+
+
+def test_texts_select_what_xarray_selects(running, session, folder):
     for name in ("texts-2", "texts-3"):
         dataset = opened(folder, name)
         for station in [*STATIONS, "KSAE", "été "]:
@@ -280,6 +315,65 @@ def test_longitudes_are_found_in_either_convention(running, session, folder):
         compare(exact, wanted if away.min() == 0 else None, label)
 
 
+def test_ranges_of_longitudes_go_around_in_either_convention(running, session, folder):
+    draw = random.Random(f"{SEED} ranges")
+    dataset = opened(folder, "longitudes-3")
+    labels = dataset.x.values
+    for _ in range(EACH):
+        start, end = (draw.choice([draw.randrange(-180, 540, 5), round(draw.uniform(-180, 540), 1)]) for _ in range(2))
+        if (end - start) % 360 == 0:
+            continue
+        # From one end to the east until the other; more than a full turn is everything, as it is stored.
+        eastward = (labels - start) % 360
+        inside = numpy.flatnonzero(eastward <= (end - start) % 360)
+        order = inside[numpy.argsort(eastward[inside], kind="stable")]
+        wanted = dataset.v[order if end - start < 360 else slice(None)].values
+        answer = ask(running, session, "longitudes-3", wrap=360, **{"sel.x": f"{start}..{end}"})
+        compare(answer, wanted, (start, end))
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_coordinates_of_groups_above_are_those_that_xarray_inherits(running, session, folder, version):
+    draw = random.Random(f"{SEED} {version}")
+    name = f"tree-{version}"
+    with xarray.open_datatree(folder / name, engine="zarr", consolidated=False) as opened_tree:
+        whole = opened_tree.load()
+    for path in ["height", "model/rain", "model/levels/wind", "model/stations/rain"]:
+        group, _, variable = path.rpartition("/")
+        array = (whole[group] if group else whole)[variable]
+        for _ in range(EACH):
+            query, one, near = {}, {}, {}
+            for dimension in draw.sample(array.dims, draw.randint(1, array.ndim)):
+                labels = array[dimension].values
+                label = draw.choice(list(labels))
+                match draw.choice(["exact", "position"] if dimension in ("station", "time") else ["exact", "nearest", "none", "position"]):
+                    case "exact":
+                        query[f"sel.{dimension}"] = one[dimension] = as_text(label)
+                    case "nearest":
+                        away = round(float(label) + draw.uniform(-3, 3), 2)
+                        query[f"sel.{dimension}"], near[dimension] = f"nearest(inf)::{away}", away
+                    case "none":
+                        query[f"sel.{dimension}"] = one[dimension] = float(label) + 0.125
+                    case "position":
+                        query[f"isel.{dimension}"] = place = draw.randrange(labels.size)
+                        one[dimension] = labels[place]
+            exact = {at: label if isinstance(label, str) and at == "station" else typed(array, at, label) for at, label in one.items()}
+            wanted = expected(lambda: array.sel(exact).sel(near, method="nearest") if near else array.sel(exact))
+            answer = session.get(f"{running.data('m', name)}/{path}", params=query | {"format": "npy"}, timeout=SECONDS)
+            compare(answer, wanted, (name, path, query))
+
+
+def as_text(label):
+    """A label as a query has it."""
+    return str(label.astype("datetime64[s]")) if isinstance(label, numpy.datetime64) else str(label)
+
+
+def typed(array, dimension, label):
+    """A label of a query as xarray takes it to be one element."""
+    kind = array[dimension].dtype.kind
+    return numpy.datetime64(label) if kind == "M" else float(label) if kind in "fi" else label
+
+
 def test_headers_and_problems_name_what_was_taken(running, session):
     answer = ask(running, session, "days-standard-3", **{"sel.time": "2000-01", "sel.member": 20})
     assert answer.headers["Array-Selection"] == "time=7:38, member=1"
@@ -288,3 +382,10 @@ def test_headers_and_problems_name_what_was_taken(running, session):
     problem = answer.json()
     assert (answer.status_code, problem["code"], problem["dimension"]) == (400, "no-such-label", "x")
     assert (problem["first"], problem["last"], problem["step"], problem["nearest"]) == ("60", "-60", "-2.5", ["60"])
+
+
+def test_there_are_at_least_3000_comparisons(request):
+    ours = {item.originalname for item in request.session.items if item.module is request.module}
+    everything = {name for name in dir(request.module) if name.startswith("test_")}
+    # A run of some of the tests has fewer.
+    assert ours != everything or len(COMPARED) >= 3000, len(COMPARED)

@@ -96,12 +96,8 @@ def test_attributes_have_their_types_and_nothing_is_lost(server, tmp_path):
 @pytest.mark.parametrize("zarr_format", datasets.FORMATS)
 def test_a_group_is_the_dataset_that_xarray_reads_from_zarr(server, root, tmp_path, zarr_format, engine):
     expected = datasets.stored(root, zarr_format)
-    if engine == "scipy":
-        # Its times are integers of 64 bits, which are in CDF-5 alone.
-        file = fetch(server, f"climate{zarr_format}", tmp_path, vars="height,land", format="nc3")
-        expected = expected[["height", "land"]].drop_vars("level")
-    else:
-        file = fetch(server, f"climate{zarr_format}", tmp_path)
+    # SciPy reads CDF-2 alone.
+    file = fetch(server, f"climate{zarr_format}", tmp_path, **({"format": "nc3"} if engine == "scipy" else {}))
     found = xarray.open_dataset(file, engine=engine).load()
     found, expected = found.drop_vars("level", errors="ignore"), expected.drop_vars("level", errors="ignore")
     xarray.testing.assert_equal(found, expected)
@@ -139,12 +135,30 @@ def test_ncdump_and_nccopy_read_the_whole_file(server, tmp_path, path):
             numpy.testing.assert_array_equal(variable[...], other[name][...])
 
 
-def test_gdal_reads_the_same_values(server, root, tmp_path):
-    file = fetch(server, "climate3", tmp_path, vars="height")
-    command = [table.program("gdalmdiminfo"), "-detailed", "-array", "height", str(file)]
+@pytest.mark.parametrize("zarr_format", datasets.FORMATS)
+@pytest.mark.parametrize("name", ["height", "air", "time"])
+def test_gdal_reads_the_same_values(server, root, tmp_path, name, zarr_format):
+    # With times in integers of 64 bits, as xarray stores them.
+    file = fetch(server, f"climate{zarr_format}", tmp_path)
+    command = [table.program("gdalmdiminfo"), "-detailed", "-array", name, str(file)]
     read = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=60).stdout)
-    values = zarr.open_array(f"{root}/climate3/height", mode="r")[...]
-    numpy.testing.assert_array_equal(numpy.array(read["values"]), values)
+    stored = zarr.open_array(f"{root}/climate{zarr_format}/{name}", mode="r")
+    numpy.testing.assert_array_equal(numpy.array(read["values"]), stored[...])
+    assert name != "time" or read["unit"] == stored.attrs["units"]
+
+
+def test_integers_of_64_bits_become_the_smallest_type_that_has_their_values(server, root, tmp_path):
+    stored = datasets.stored(root, 3)
+    with netCDF4.Dataset(fetch(server, "climate3", tmp_path)) as read:
+        assert (read.data_model, read["time"].dtype) == ("NETCDF3_64BIT_OFFSET", "i4")
+    # Nanoseconds since 1970 are too large for 32 bits, and exact as floats.
+    times = stored.time.values.astype("datetime64[ns]")
+    group = zarr.open_group(root, mode="a").create_group("nanoseconds")
+    group.create_array("time", data=times, dimension_names=("time",))
+    with netCDF4.Dataset(fetch(server, "nanoseconds", tmp_path)) as read:
+        assert (read.data_model, read["time"].dtype) == ("NETCDF3_64BIT_OFFSET", "f8")
+    with xarray.open_dataset(tmp_path / "file.nc", engine="scipy") as read:
+        numpy.testing.assert_array_equal(read.time.values, times)
 
 
 def test_ranges_conditions_and_head_need_no_second_file(server):

@@ -122,6 +122,27 @@ async fn values_are_little_endian_with_a_checksum_behind_each_variable_in_the_or
 }
 
 #[tokio::test]
+async fn a_text_that_is_not_utf_8_is_written_as_in_json() {
+    let store = climate().await;
+    let texts = [&b"ab\0"[..], b"\xe9t\\", b"\\x\0", "\u{e9}\0".as_bytes()].concat();
+    let kind = r#"{"name": "null_terminated_bytes", "configuration": {"length_bytes": 3}}"#;
+    let document = format!(
+        r#"{{"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": {kind}, "fill_value": "", "codecs": [{{"name": "bytes"}}],
+        "chunk_grid": {{"name": "regular", "configuration": {{"chunk_shape": [4]}}}}, "chunk_key_encoding": {{"name": "default"}}}}"#
+    );
+    put(&store, "g/names/zarr.json", document).await;
+    put(&store, "g/names/c/0", texts).await;
+    let server = Server::of(store);
+    let (_, dmr, values) = chunks(&ok(&server, "g.dap?dap4.ce=/names&dap4.checksum=false").await);
+    assert!(dmr.contains("<String name=\"names\">"), "{dmr}");
+    let expected: Vec<u8> = ["ab", r"\xe9t\\", r"\x", "\u{e9}"]
+        .iter()
+        .flat_map(|text| [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat())
+        .collect();
+    assert_eq!(values, expected, "{}", String::from_utf8_lossy(&values));
+}
+
+#[tokio::test]
 async fn a_response_that_breaks_ends_with_an_error_and_one_that_cannot_begin_has_its_status() {
     let store = memory();
     put(&store, "g/zarr.json", json!({ "zarr_format": 3, "node_type": "group" }).to_string()).await;

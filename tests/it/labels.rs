@@ -153,6 +153,10 @@ async fn what_cannot_be_selected_is_refused_with_what_would_be_right() {
         ("v?sel.time=2020-02-30", "invalid-request", "the calendar of `time`, `standard`, has no such date"),
         ("v?sel.time=noon", "invalid-request", "such as `2020-01-30T00:00:00`"),
         ("v?sel.lat=north", "invalid-request", "labels of `lat` are numbers"),
+        ("v?sel.lat=30,60", "invalid-request", r#"in the body of a `POST`: `{"sel": {"lat": [30, 60]}}`"#),
+        ("v?sel.lat=30:60", "invalid-request", "both of them in it: `30..60`"),
+        ("v?sel.time=2020-01-30,2020-02-01", "invalid-request", r#"{"time": ["2020-01-30", "2020-02-01"]}"#),
+        ("v?sel.time=2020-01-30:2020-02-01", "invalid-request", "`2020-01-30..2020-02-01`"),
         ("v?sel.lat=neerest::3", "invalid-request", "the methods are `nearest`"),
         ("v?sel.lat=", "invalid-request", "it takes a label"),
         ("v?sel.level=3", "invalid-request", "its dimensions are time, lat, lon"),
@@ -175,6 +179,32 @@ async fn what_cannot_be_selected_is_refused_with_what_would_be_right() {
         (&json!("lat"), &json!("60"), &json!("30"))
     );
     assert_eq!(problem["nearest"], json!(["45.25", "30"]));
+}
+
+#[tokio::test]
+async fn a_list_of_texts_and_a_slice_of_them_are_refused_with_their_right_form() {
+    let store = dataset().await;
+    let names: Vec<u8> = "KBOSKSEA".chars().flat_map(|letter| u32::from(letter).to_le_bytes()).collect();
+    let document = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [2], "fill_value": "", "dimension_names": ["name"],
+        "data_type": { "name": "fixed_length_utf32", "configuration": { "length_bytes": 16 } },
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [2] } },
+        "chunk_key_encoding": { "name": "default" },
+        "codecs": [{ "name": "bytes", "configuration": { "endian": "little" } }],
+    });
+    put(&store, "g/name/zarr.json", document.to_string()).await;
+    put(&store, "g/name/c/0", names).await;
+    array(&store, "g/s", &[2], "int32", &["name"], json!({}), integers(0..2)).await;
+    let server = Server::of(store);
+    for (query, says) in [
+        ("KSEA,KBOS", r#"`{"sel": {"name": ["KSEA", "KBOS"]}}`"#),
+        ("KBOS:KSEA", "`KBOS..KSEA`"),
+        ("KBOS,KSAE", "no element has this label"),
+    ] {
+        let detail = server.get(&format!("/v1/data/m/g/s?sel.name={query}")).await;
+        let detail = detail.refuses(400, "no-such-label", query);
+        assert!(detail.contains(says), "{query}: {detail}");
+    }
 }
 
 #[tokio::test]

@@ -47,6 +47,7 @@ mod families;
 mod fixtures;
 mod formats;
 mod full_disk;
+mod geotiff;
 mod hierarchy;
 mod hostile;
 mod hostile_memory;

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use axum::http::{Method, StatusCode};
 use serde_json::json;
 use zarrd::services::Mount;
+use zarrd::store::SharedStore;
 
+use crate::labels::array;
 use crate::support::data_types::data_type;
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Answer, Server, put};
@@ -241,6 +243,72 @@ async fn requests_that_no_file_can_answer_say_what_is_wrong() {
         assert!(empty.variables[variable].rest.is_empty(), "{variable} begins behind all values");
     }
     assert_elements(&server, &empty, "lat", ":").await;
+}
+
+/// A group with `air` over `time`, and the integers of 64 bits that climate data has beside it.
+async fn with_long_integers(times: &[i64], scalar: i64) -> SharedStore {
+    let store = memory();
+    put(&store, "g/zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
+    let longs = |values: &[i64]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let length = times.len() as u64;
+    let air = (0..length).flat_map(|_| 1.5_f32.to_le_bytes()).collect();
+    array(&store, "g/air", &[length], "float32", &["time"], json!({ "grid_mapping": "crs" }), air).await;
+    let attributes = json!({ "units": "hours since 1900-01-01", "bounds": "time_bnds" });
+    array(&store, "g/time", &[length], "int64", &["time"], attributes, longs(times)).await;
+    let bounds: Vec<i64> = times.iter().flat_map(|time| [*time, *time]).collect();
+    array(&store, "g/time_bnds", &[length, 2], "int64", &["time", "bnds"], json!({}), longs(&bounds)).await;
+    array(&store, "g/crs", &[], "int64", &[], json!({}), longs(&[scalar])).await;
+    store
+}
+
+#[tokio::test]
+async fn integers_of_64_bits_whose_values_fit_in_smaller_types_leave_a_file_in_cdf_2() {
+    let (int, double, int64) = (4, 6, 10);
+    for (times, scalar, version, kinds) in [
+        ([0, 876_576, -1], 0, 2, [int, int, int]),
+        // Nanoseconds: too large for 32 bits, and exact as floats.
+        ([1_577_836_800_000_000_000, 0, i64::MIN], 7, 2, [double, double, int]),
+        ([1, 2, (1 << 53) + 1], 7, 5, [int64, int64, int64]),
+        ([1, 2, 3], i64::MAX, 5, [int64, int64, int64]),
+    ] {
+        let server = Server::of(with_long_integers(&times, scalar).await);
+        let file = read(&ok(&server, "/v1/data/m/g?format=nc").await.body);
+        let found = ["time", "time_bnds", "crs"].map(|name| file.variables[name].kind);
+        assert_eq!((file.version, found), (version, kinds), "{times:?} {scalar}");
+        let classic = server.get("/v1/data/m/g?format=nc3").await;
+        assert_eq!(classic.status.is_success(), version == 2, "{times:?}");
+        let values: Vec<u8> = match kinds[0] {
+            4 => times.iter().flat_map(|&time| i32::try_from(time).unwrap().to_be_bytes()).collect(),
+            #[expect(clippy::cast_precision_loss, reason = "they are exact")]
+            6 => times.iter().flat_map(|&time| (time as f64).to_be_bytes()).collect(),
+            _ => times.iter().flat_map(|time| time.to_be_bytes()).collect(),
+        };
+        assert!(file.variables["time"].rest.starts_with(&values), "{times:?}");
+    }
+    // Where something else needs CDF-5, integers keep their type.
+    let store = with_long_integers(&[1, 2], 3).await;
+    array(&store, "g/wide", &[1, 1], "int64", &["x", "y"], json!({}), 5_i64.to_le_bytes().to_vec()).await;
+    let file = read(&ok(&Server::of(store), "/v1/data/m/g?format=nc").await.body);
+    assert_eq!((file.version, file.variables["time"].kind), (5, int64));
+}
+
+#[tokio::test]
+async fn a_file_of_a_group_leaves_out_variables_whose_empty_dimensions_no_file_has() {
+    let server = climate().await;
+    let answer = ok(&server, "/v1/data/m/g?format=nc&isel.lat=0:0").await;
+    assert_eq!(answer.header("variables-omitted"), "complex (complex64), air (no element along lat)");
+    let file = read(&answer.body);
+    assert_eq!(file.variables.keys().collect::<Vec<_>>(), ["counts", "lat", "time"]);
+    assert_eq!(file.variables["lat"].dimensions, [("lat".to_owned(), 0)]);
+    let answer = ok(&server, "/v1/data/m/g?format=nc&isel.lat=0:0&isel.time=0:0").await;
+    let omitted = answer.header("variables-omitted");
+    assert_eq!(
+        read(&answer.body).variables.len(),
+        1 + usize::from(!omitted.contains("counts")) * 2,
+        "{omitted}"
+    );
+    let named = server.get("/v1/data/m/g?format=nc&vars=air&isel.lat=0:0").await;
+    assert!(named.refuses(400, "invalid-request", "it is named").contains("dimension `lat`"));
 }
 
 #[tokio::test]

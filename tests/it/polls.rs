@@ -246,6 +246,17 @@ async fn store() -> SharedStore {
     short_hand["data_type"] = json!("uint8");
     short_hand["fill_value"] = json!(0);
     put(&store, "b/zarr.json", document(short_hand.clone(), json!({"long": long()}))).await;
+    // One with a place on a map, which long documents of its coordinates say.
+    let mut placed = short_hand.clone();
+    placed["dimension_names"] = json!(["y", "x"]);
+    put(&store, "map/b/zarr.json", document(placed.clone(), json!({"long": long()}))).await;
+    placed["shape"] = json!([8]);
+    placed["chunk_grid"]["configuration"]["chunk_shape"] = json!([8]);
+    for name in ["y", "x"] {
+        placed["dimension_names"] = json!([name]);
+        put(&store, &format!("map/{name}/zarr.json"), placed.to_string()).await;
+        put(&store, &format!("map/{name}/c/0"), (0..8).collect::<Vec<u8>>()).await;
+    }
     let one = json!({"one": {"data_type": "uint8", "fill_value": 0}});
     let declared = json!({"dependent-arrays": one, "long": long()});
     put(&store, "p/zarr.json", document(short_hand.clone(), declared)).await;
@@ -296,9 +307,16 @@ fn values(route: &str, parameter: &str) -> &'static [&'static str] {
         ("chunk", _) => &["0.0.0"],
         ("path", vectors) if vectors.starts_with("/v1/vectors/") => &["s"],
         ("path", chunk) if chunk.starts_with("/v1/chunk/") => &["a/c/0/0", "p/one/c/0/0"],
-        ("path", data) if data.starts_with("/v1/data/") => {
-            &["a", "b", "old/a", "a?downsample=2,2", "a?fit=1,1&method=max", "b?format=nc", "b?coords=1"]
-        }
+        ("path", data) if data.starts_with("/v1/data/") => &[
+            "a",
+            "b",
+            "old/a",
+            "a?downsample=2,2",
+            "a?fit=1,1&method=max",
+            "b?format=nc",
+            "map/b?format=tiff",
+            "b?coords=1",
+        ],
         ("path", dap) if dap.starts_with("/dap/") => {
             &["b.dds", "b.das", "b.dods", "b.ascii", "g.dods", "g.info", "b.dmr", "b.dap", "g.dap"]
         }

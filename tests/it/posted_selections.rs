@@ -171,6 +171,66 @@ async fn points_are_the_first_dimension_and_the_others_follow_in_their_order() {
 }
 
 #[tokio::test]
+async fn the_response_of_points_has_the_positions_that_their_labels_are() {
+    let server = Server::of(dataset().await);
+    let points = json!({ "lat": [31, 59, 31], "lon": [100, 260, 0] });
+    for (body, taken) in [
+        (json!({ "points": points, "method": "nearest" }), "lat=2,0,2, lon=1,3,0"),
+        (
+            json!({ "points": points, "method": "nearest", "isel": { "time": [3, 0] } }),
+            "time=3::-3, lat=2,0,2, lon=1,3,0",
+        ),
+        (json!({ "points": { "sel": { "lat": [60] }, "isel": { "lon": [-1] } } }), "lat=0, lon=3"),
+    ] {
+        assert_eq!(posted(&server, &body).await.header("array-selection"), taken, "{body}");
+    }
+    // Those of many points are columns of a table.
+    let table = json!({ "points": points, "method": "nearest", "isel": { "time": 1 }, "format": "csv", "coords": true });
+    let table = posted(&server, &table).await;
+    let text = String::from_utf8(table.body.to_vec()).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "points,time,lat,lon,v");
+    assert_eq!(lines[2], "1,2020-01-31T00:00:00,60.0,270.0,107.5", "decoded");
+}
+
+#[tokio::test]
+async fn csv_of_points_has_a_header_line() {
+    let server = Server::of(dataset().await);
+    let csv = |body: Value| {
+        let server = &server;
+        async move { String::from_utf8(posted(server, &body).await.body.to_vec()).unwrap() }
+    };
+    let points = json!({ "lat": [30, 60], "lon": [90, 270] });
+    let one = csv(json!({ "points": points, "isel": { "time": 1 }, "format": "csv" })).await;
+    assert_eq!(one, "v\r\n21\r\n15\r\n");
+    let two = csv(json!({ "points": points, "isel": { "time": [3, 1] }, "format": "csv" })).await;
+    assert_eq!(two, "3,1\r\n45,21\r\n39,15\r\n");
+}
+
+#[tokio::test]
+async fn a_dimension_without_a_name_is_called_by_its_number() {
+    let store = dataset().await;
+    Array::of(&[4, 6]).chunks(&[2, 3]).store(&store, "plain").await;
+    let server = Server::of(store);
+    let url = "/v1/data/m/plain";
+    for (named, slice) in [("isel.0=1", "1"), ("isel.1=-1&isel.0=0:2", "0:2,-1"), ("isel.1=::2", ":,::2")] {
+        let found = server.get(&format!("{url}?{named}")).await;
+        let expected = server.get(&format!("{url}?slice={slice}")).await;
+        assert_eq!((found.status, &found.body), (StatusCode::OK, &expected.body), "{named}");
+    }
+    let listed = server.get(&format!("{url}?isel.0=3,1&format=json")).await.json();
+    let whole = server.get(&format!("{url}?format=json")).await.json();
+    assert_eq!(listed, json!([whole[3], whole[1]]));
+    let points = json!({ "points": { "isel": { "0": [3, 0], "1": [5, 2] } }, "format": "json" });
+    assert_eq!(post(&server, url, &points).await.json(), json!([whole[3][5], whole[0][2]]));
+    let unknown =
+        server.get(&format!("{url}?isel.2=0")).await.refuses(400, "invalid-request", "two dimensions");
+    assert!(unknown.contains("by their numbers"), "{unknown}");
+    let named = server.get(&format!("{V}?isel.0=0")).await.refuses(400, "invalid-request", "it has a name");
+    assert!(named.contains("its dimensions are time, lat, lon"), "{named}");
+}
+
+#[tokio::test]
 async fn each_chunk_of_points_is_read_once_in_whatever_order_they_come() {
     let inner = memory();
     let names = json!({ "dimension_names": ["t", "y", "x"] });
@@ -279,7 +339,14 @@ async fn what_no_body_can_be_is_refused_with_what_would_be_right() {
         (r#"{"points": {"isel": {"lat": [3]}}}"#, "index 3 is out of range"),
         (r#"{"points": {"isel": {"level": [3]}}}"#, "its dimensions are time, lat, lon"),
         (r#"{"points": {"time": ["2020-02"]}}"#, "`2020-02` selects 2 elements along `time`"),
-        (r#"{"points": {"lat": ["x"]}}"#, "labels of `lat` are numbers"),
+        (r#"{"points": {"lat": ["x"]}}"#, "`points.lat=x`: labels of `lat` are numbers"),
+        (r#"{"where": {"lat": "> y"}}"#, "`where.lat=y`"),
+        (r#"{"sel": {"lat": ["x"]}}"#, "`sel.lat=x`"),
+        (r#"{"points": {"lat": [[60]]}}"#, "`points`: `lat`: invalid type: sequence"),
+        (r#"{"isel": {"time": 0, "lon": [[[0]]]}}"#, "`isel`: `lon`: invalid type: sequence"),
+        (r#"{"sel": {"lat": [60, [45.25]]}}"#, "`sel`: `lat`: invalid type: sequence"),
+        (r#"{"fields": [["a"]]}"#, "`fields`: invalid type: sequence"),
+        (r#"{"reduce": {"time": {"lat": "mean"}}}"#, "`reduce`: `time`: objects are nested too deep"),
         (r#"{"points": {"isel": {"lat": [0]}}, "reduce": {"lon": "mean"}}"#, "are not reduced"),
         (r#"{"points": {"isel": {"lat": [0]}}, "format": "nc"}"#, "by points"),
         (r#"{"where": {"lat": "60"}}"#, "`60` is no condition on the labels of `lat`"),
@@ -296,7 +363,8 @@ async fn what_no_body_can_be_is_refused_with_what_would_be_right() {
         assert!(detail.contains(says), "{body}: {detail}");
     }
     let missing = post(&server, V, &json!({ "points": { "lat": [60, 44], "lon": [0, 0] } })).await;
-    assert!(missing.refuses(400, "no-such-label", "44").contains("45.25"));
+    let missing = missing.refuses(400, "no-such-label", "44");
+    assert!(missing.contains("`points.lat=44`") && missing.contains("45.25"), "{missing}");
     let text = server.request("POST", V, &[("content-type", "text/csv")], "{}").await;
     assert_eq!(text.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
     let group = post(&server, "/v1/data/m/g", &json!({ "isel": { "lat": [0] } })).await;

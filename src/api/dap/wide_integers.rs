@@ -6,9 +6,8 @@
 
 use std::sync::Arc;
 
-use futures::TryStreamExt;
-
 use crate::api::export::error::ExportError;
+use crate::api::export::fitting::first_fitting;
 use crate::api::export::sources::ExportSource;
 use crate::array::{ArrayError, Plan};
 use crate::chunk::Subset;
@@ -45,16 +44,7 @@ pub(super) async fn encoding_of(
     };
     let context = state.engine.reader.read_context(source.array.mount());
     let snapshot = state.engine.reader.snapshot(&plan, &context).await?;
-    let mut elements = state.engine.reader.elements(snapshot, 0..plan.response_bytes(), &context);
-    let mut fitting: Vec<ElementEncoding> = narrow.into_iter().chain(double).collect();
-    while let Some(part) = elements.try_next().await? {
-        let keep = move || {
-            fitting.retain(|encoding| encoding.encode(part.items(), &mut Vec::new()).is_ok());
-            fitting
-        };
-        fitting = state.engine.cpu.run(keep).await?;
-    }
-    Ok(fitting.into_iter().next())
+    first_fitting(&state.engine, snapshot, narrow.into_iter().chain(double).collect(), &context).await
 }
 
 /// Whether the attributes state that every valid value fits in 32 bits.

@@ -7,6 +7,7 @@ pub(crate) mod categorical;
 pub(crate) mod elements;
 mod elements_reduction;
 pub(crate) mod error;
+mod file;
 mod gathered;
 mod gathered_plan;
 mod opening;

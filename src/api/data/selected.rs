@@ -12,13 +12,12 @@ use tracing::Instrument;
 use super::categorical::{Categorical, categorical};
 use super::elements::{ElementsRequest, Rendering};
 use super::elements_reduction::ElementsReduction;
+use super::file::file;
 use super::gathered;
 use super::opening::open;
 use super::query::DataQuery;
 use super::reduction_query::ReductionParams;
 use super::table::table;
-use crate::api::export::netcdf::NetcdfRequest;
-use crate::api::export::source_finder::SourceFinder;
 use crate::api::label_params::positions;
 use crate::api::query_params::ParamError;
 use crate::array::{Array, OpenNode};
@@ -26,7 +25,6 @@ use crate::auth::Rights;
 use crate::auth::caller::Caller;
 use crate::chunk::Subset;
 use crate::error::ErrorClass;
-use crate::hierarchy::Node;
 use crate::http::base_path::BasePath;
 use crate::http::chunk_path::split_chunk;
 use crate::http::negotiate;
@@ -34,7 +32,6 @@ use crate::http::path::encode;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
 use crate::reduce::Method;
-use crate::render::netcdf::NetcdfVariant;
 use crate::render::{FORMATS, FormatOptions};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
@@ -55,7 +52,7 @@ pub(crate) async fn selected(
         return Box::pin(table(state, head, target, query, started)).await;
     }
     if rendering.style.format.is_file() {
-        return Box::pin(netcdf(state, head, target, query, started)).await;
+        return Box::pin(file(state, head, target, (query, rendering.style.format), started)).await;
     }
     if query.variables.vars.is_some() {
         return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
@@ -88,48 +85,6 @@ pub(crate) async fn selected(
         None => respond(open().await?).await,
         Some(unvalidated) => opened_beside(unvalidated, open(), respond).await,
     }
-}
-
-/// The response with a NetCDF file: of an array and its coordinates, or of the variables of a group.
-async fn netcdf(
-    state: &AppState,
-    head: &Parts,
-    target: &NodeTarget,
-    query: &DataQuery,
-    started: Instant,
-) -> Result<Response, Problem> {
-    let (fields, dtype) = (&query.fields.fields, query.format.dtype());
-    if query.reduction.reduces() || query.over.reduces() || fields.is_some() || dtype.is_some() {
-        return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
-            "`format=nc` has elements as they are stored: leave out `downsample`, `fit`, `reduce.NAME`, `fields` and `dtype`",
-        ));
-    }
-    let node = open(head, target, &target.path, &query.array).await?;
-    let rights = Caller::of(&head.extensions).rights();
-    let finder = SourceFinder { target, rights, began: started };
-    let names = query.variables.vars.as_deref();
-    let sources = match &node.node {
-        Node::Group(_) if query.selection.has_labels() => {
-            return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
-                "labels select in one array: select along the dimensions of a group by position, with `isel.NAME`",
-            ));
-        }
-        Node::Group(_) => finder.of_group(node, names, &query.selection).await?,
-        Node::Array(metadata) => {
-            if names.is_some() {
-                return Err(Problem::from_class(ErrorClass::InvalidRequest)
-                    .detail("`vars` names variables of a group, and this is an array"));
-            }
-            query.array.check_shape(&metadata.shape)?;
-            let request = (state, head, target);
-            let positions = positions(request, &query.selection, &target.path, metadata, None).await?;
-            let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
-            let subset = selection.subset(metadata)?;
-            finder.of_array(node, subset).await?
-        }
-    };
-    let variant = if query.format.is_classic() { NetcdfVariant::Classic } else { NetcdfVariant::Smallest };
-    NetcdfRequest::new(sources, variant, names.is_some())?.respond(state, target, head).await
 }
 
 /// The response for a node that `open` returns. `respond` begins with the node as it was last opened, and begins again if `open`

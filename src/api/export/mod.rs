@@ -1,4 +1,4 @@
-//! What responses with several arrays have in common: NetCDF files and DAP.
+//! What responses with several arrays have in common: NetCDF and GeoTIFF files, and DAP.
 //!
 //! A response is made of [`ExportSources`]: an array or the arrays of a group, with the coordinates of their dimensions, each
 //! over its selection. Its bytes are a list of parts of known length ([`ExportBody`]): texts that were written beforehand, and
@@ -6,9 +6,14 @@
 //! What the caller may not read is as if it was not there.
 
 pub(crate) mod body;
+mod classic_integers;
+mod empty_dimensions;
 pub(crate) mod error;
+pub(crate) mod fitting;
+pub(crate) mod geotiff;
 pub(crate) mod limits;
 pub(crate) mod netcdf;
+mod plane;
 pub(crate) mod respond;
 pub(crate) mod source_finder;
 pub(crate) mod sources;

@@ -7,6 +7,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::body::ExportBody;
+use super::classic_integers::encodings;
+use super::empty_dimensions::keep_possible;
 use super::error::ExportError;
 use super::limits::plans;
 use super::respond::{held_bytes, respond, snapshots, version_of};
@@ -32,7 +34,7 @@ use crate::store::ValueInfo;
 /// Maximum number of attempts for a response whose chunks change while it starts.
 const TRIES: usize = 3;
 /// Part of every entity tag. It changes whenever a release writes the same arrays as other bytes.
-const FORM: &str = "netcdf 1";
+const FORM: &str = "netcdf 2";
 
 /// A request for a file.
 pub(crate) struct NetcdfRequest {
@@ -67,6 +69,9 @@ impl NetcdfRequest {
             }
         }
         sources.keep(can_have);
+        if is_group && !are_named {
+            keep_possible(&mut sources);
+        }
         if sources.sources.is_empty() {
             let detail = "the group has no array that a NetCDF file can have";
             return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(detail));
@@ -175,10 +180,12 @@ impl NetcdfRequest {
             };
             texts.push(read);
         }
-        let variables = self.sources.sources.iter().zip(&texts).filter_map(|(source, texts)| {
+        let encodings = encodings(&state.engine, &self.sources, &snapshots, trace).await?;
+        let variables = self.sources.sources.iter().zip(texts.iter().zip(encodings));
+        let variables = variables.filter_map(|(source, (texts, encoding))| {
             let encoding = match texts {
                 Some(texts) => VariableEncoding::Texts { longest_bytes: texts.longest_bytes() },
-                None => VariableEncoding::Numbers(ElementEncoding::netcdf(&source.metadata().data_type)?),
+                None => VariableEncoding::Numbers(encoding?),
             };
             Some(VariableSource {
                 name: source.name.clone(),

@@ -35,11 +35,11 @@ enum Step {
     Half,
     BrainHalf,
     Small(SmallFloat),
-    /// A 64-bit integer becomes one of 32 bits; its value must fit.
+    /// An integer becomes one of 32 bits with a sign; its value must fit.
     Narrow {
         is_signed: bool,
     },
-    /// A 64-bit integer becomes a float64; its value must be exact.
+    /// An integer becomes a float64; its value must be exact.
     Exact {
         is_signed: bool,
     },
@@ -67,6 +67,26 @@ impl ElementEncoding {
             other => return Self::small_float(other),
         };
         Some(Self::new(data_type, external, Step::Reverse, external.bytes()))
+    }
+
+    /// The encodings of integers that CDF-2 has no type for, in types that it has: as `Int`, and as `Double`. The first that has all
+    /// values is the right one. None for other elements.
+    #[must_use]
+    pub fn netcdf_classic(data_type: &DataType) -> Vec<Self> {
+        let is_signed = match data_type {
+            DataType::Int64 => true,
+            DataType::UInt32 | DataType::UInt64 => false,
+            DataType::DateTime64(step) | DataType::TimeDelta64(step)
+                if super::fill::units_of(*step).is_some() =>
+            {
+                true
+            }
+            _ => return Vec::new(),
+        };
+        vec![
+            Self::new(data_type, ExternalType::Int, Step::Narrow { is_signed }, 4),
+            Self::new(data_type, ExternalType::Double, Step::Exact { is_signed }, 8),
+        ]
     }
 
     /// The encoding of elements in a DAP2 response; `None` if it has no type for them. Integers of 64 bits become `Int32` if

@@ -17,8 +17,8 @@ pub enum DatasetError {
     },
     /// Variables do not fit in the classic format.
     #[error(
-        "`format=nc3` has integers of 8, 16 and 32 bits with a sign, floats and text, and at most 4 GiB a variable; these do \
-         not fit: {0}; request `format=nc`"
+        "`format=nc3` has integers of 8, 16 and 32 bits with a sign, floats and text, and at most 4 GiB a variable; integers \
+         of 64 bits and unsigned ones of 32 bits fit in arrays of at most one dimension, if their values do. These do not fit: {0}; request `format=nc`"
     )]
     NotClassic(String),
     /// Only one dimension of a NetCDF file can be empty, and it must be the first of its variables.

@@ -40,6 +40,12 @@ impl ExternalType {
         }
     }
 
+    /// Whether netCDF-3 has the type, and so CDF-2.
+    #[must_use]
+    pub const fn is_classic(self) -> bool {
+        matches!(self, Self::Char | Self::Byte | Self::Short | Self::Int | Self::Float | Self::Double)
+    }
+
     /// The smallest and the largest value of an integer type.
     #[must_use]
     pub const fn integer_bounds(self) -> Option<(i128, i128)> {

@@ -127,16 +127,7 @@ impl<'a> SizedVariable<'a> {
     }
 
     fn is_classic(&self) -> bool {
-        let has_type = matches!(
-            self.variable.external,
-            ExternalType::Char
-                | ExternalType::Byte
-                | ExternalType::Short
-                | ExternalType::Int
-                | ExternalType::Float
-                | ExternalType::Double
-        );
-        has_type && self.bytes <= MAX_CDF2_VARIABLE_BYTES
+        self.variable.external.is_classic() && self.bytes <= MAX_CDF2_VARIABLE_BYTES
     }
 }
 

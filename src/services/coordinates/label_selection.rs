@@ -87,10 +87,10 @@ impl LabelRequest<'_> {
             used.versions.extend(read.versions);
             used.chunks.push(read.chunks);
             let (labels, query) = (read.coordinate, query.clone());
-            let work = query.work_bytes(length);
+            let (work, member) = (query.work_bytes(length), query.member());
             let select = move || labels.select_by(&query, wrap);
             let selected = state.engine.cpu.run_or_inline(work, select).await?;
-            let SelectedLabels { positions, label } = selected.map_err(problem)?;
+            let SelectedLabels { positions, label } = selected.map_err(|error| problem(error, member))?;
             selection.dimensions.push(LabelledDimension { name: name.to_owned(), positions, label });
         }
         Ok(selection)
@@ -115,11 +115,17 @@ impl UsedLabels {
     }
 }
 
-/// The problem of a label that selects nothing.
-fn problem(error: LabelError) -> Problem {
-    let LabelError::NoSuchLabel(missing) = &error else { return error.into() };
+/// The problem of a label that selects nothing, in this member of the request.
+fn problem(error: LabelError, member: &str) -> Problem {
+    let text = error.to_string();
+    // An error names the parameter of a URL, which a body has as a member.
+    let detail = match text.strip_prefix("`sel.") {
+        Some(rest) => format!("`{member}.{rest}"),
+        None => text,
+    };
+    let LabelError::NoSuchLabel(missing) = &error else { return Problem::from(error).detail(detail) };
     let problem = Problem::new(StatusCode::BAD_REQUEST, "no-such-label")
-        .detail(error.to_string())
+        .detail(detail)
         .extension("dimension", missing.dimension.clone())
         .extension("label", missing.label.clone())
         .extension("nearest", missing.near.clone());

@@ -1,5 +1,6 @@
 //! [`Dap4Body`]: the chunks of a response with values, read and encoded as they are sent.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::error::Classify;
 use crate::http::problem::Problem;
 use crate::render::dap4::{ChunkWriter, dap4_error};
 use crate::render::dataset::{ElementEncoding, ExportedTexts};
+use crate::render::escape_invalid_utf8;
 use crate::services::engine::ArrayEngine;
 
 /// The values of one variable.
@@ -127,11 +129,7 @@ impl Dap4Body {
             Some(Dap4Part::Texts(snapshot)) => {
                 let texts = read_texts(&self.engine, snapshot, self.most_text, &self.trace).await?;
                 let most = self.most_text;
-                let written = move || {
-                    let written = counted(&texts);
-                    check_texts(written.len() as u64, most)?;
-                    Ok(written)
-                };
+                let written = move || counted(&texts, most);
                 self.encode(written).await?;
                 self.end_variable();
                 Ok(())
@@ -173,12 +171,20 @@ impl Dap4Body {
     }
 }
 
-/// Texts, each behind its number of bytes.
-fn counted(texts: &ExportedTexts) -> Bytes {
+/// Texts, each behind its number of bytes. A text of DAP4 is UTF-8: what is not is written as it is in JSON.
+///
+/// # Errors
+/// [`ArrayError::TooLarge`] for more bytes than there may be.
+fn counted(texts: &ExportedTexts, most_bytes: u64) -> Result<Bytes, ExportError> {
     let mut out = Vec::new();
     for text in texts.iter() {
+        let text = match std::str::from_utf8(text) {
+            Ok(valid) => Cow::Borrowed(valid),
+            Err(_) => escape_invalid_utf8(text),
+        };
         out.extend_from_slice(&(text.len() as u64).to_le_bytes());
-        out.extend_from_slice(text);
+        out.extend_from_slice(text.as_bytes());
+        check_texts(out.len() as u64, most_bytes)?;
     }
-    out.into()
+    Ok(out.into())
 }

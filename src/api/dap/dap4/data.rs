@@ -31,7 +31,7 @@ use crate::store::ValueInfo;
 /// Maximum number of attempts for a response whose chunks change while it starts.
 const TRIES: usize = 3;
 /// Part of every entity tag. It changes whenever a release writes the same arrays as other bytes.
-const FORM: &str = "dap4 1";
+const FORM: &str = "dap4 2";
 /// The media type of values.
 const DATA: HeaderValue = HeaderValue::from_static("application/vnd.opendap.dap4.data");
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::named::Named;
+use super::named::{Named, value_of};
 use super::near::{Near, Tolerance};
 use super::values::{ConditionTexts, IndexValue, LabelValue, NUMBER, Word};
 use crate::api::data::query::DataQuery;
@@ -136,12 +136,12 @@ impl<'de> Deserialize<'de> for SelectionBody {
                         return Err(A::Error::custom(format_args!("`{name}` is given twice")));
                     }
                     match name.as_str() {
-                        "isel" => body.isel = members.next_value()?,
-                        "sel" => body.sel = members.next_value()?,
-                        "points" => body.points = Some(members.next_value()?),
-                        "where" => body.conditions = members.next_value()?,
-                        "tolerance" => body.tolerance = Some(members.next_value()?),
-                        _ => body.take(&name, members.next_value()?),
+                        "isel" => body.isel = value_of(&name, &mut members)?,
+                        "sel" => body.sel = value_of(&name, &mut members)?,
+                        "points" => body.points = Some(value_of(&name, &mut members)?),
+                        "where" => body.conditions = value_of(&name, &mut members)?,
+                        "tolerance" => body.tolerance = Some(value_of(&name, &mut members)?),
+                        _ => body.take(&name, value_of(&name, &mut members)?),
                     }
                     if seen.len() == MOST_WORDS || body.words.len() > MOST_WORDS {
                         return Err(A::Error::custom(format_args!("more than {MOST_WORDS} members")));
@@ -190,12 +190,15 @@ impl<'de> Deserialize<'de> for PointsValue {
                 let mut labels: Vec<(String, LabelValue)> = Vec::new();
                 while let Some(name) = members.next_key::<String>()? {
                     match name.as_str() {
-                        "isel" if points.isel.0.is_empty() => points.isel = members.next_value()?,
-                        "sel" if points.sel.0.is_empty() => points.sel = members.next_value()?,
+                        "isel" if points.isel.0.is_empty() => points.isel = value_of(&name, &mut members)?,
+                        "sel" if points.sel.0.is_empty() => points.sel = value_of(&name, &mut members)?,
                         "isel" | "sel" => {
                             return Err(A::Error::custom(format_args!("`{name}` is given twice")));
                         }
-                        _ => labels.push((name, members.next_value()?)),
+                        _ => {
+                            let value = value_of(&name, &mut members)?;
+                            labels.push((name, value));
+                        }
                     }
                     if labels.len() > MOST_WORDS {
                         return Err(A::Error::custom(format_args!("more than {MOST_WORDS} dimensions")));

@@ -37,11 +37,23 @@ impl<'de, T: Deserialize<'de>> Named<T> {
             if found.len() == MOST_MEMBERS {
                 return Err(A::Error::custom(format_args!("more than {MOST_MEMBERS} dimensions")));
             }
-            found.push((name, members.next_value()?));
+            let value = value_of(&name, &mut members)?;
+            found.push((name, value));
             next = members.next_key()?;
         }
         Ok(Self(found))
     }
+}
+
+/// The value of the member with this name. An error has the name, since the value alone does not show where it is.
+///
+/// # Errors
+/// A value of another type.
+pub(super) fn value_of<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
+    name: &str,
+    members: &mut A,
+) -> Result<T, A::Error> {
+    members.next_value().map_err(|error| A::Error::custom(format_args!("`{name}`: {error}")))
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {

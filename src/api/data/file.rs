@@ -1,0 +1,79 @@
+//! [`file`]: the response with a file for other programs: NetCDF of an array or a group, GeoTIFF of a plane of an array.
+
+use std::time::Instant;
+
+use axum::http::request::Parts;
+use axum::response::Response;
+
+use super::opening::open;
+use super::query::DataQuery;
+use crate::api::export::geotiff::GeoTiffRequest;
+use crate::api::export::netcdf::NetcdfRequest;
+use crate::api::export::source_finder::SourceFinder;
+use crate::api::label_params::positions;
+use crate::auth::caller::Caller;
+use crate::error::ErrorClass;
+use crate::hierarchy::Node;
+use crate::http::problem::Problem;
+use crate::render::netcdf::NetcdfVariant;
+use crate::render::{Format, geotiff};
+use crate::services::extract::NodeTarget;
+use crate::services::state::AppState;
+
+/// The response with a file in a format: of an array and its coordinates, or of the variables of a group.
+pub(super) async fn file(
+    state: &AppState,
+    head: &Parts,
+    target: &NodeTarget,
+    (query, format): (&DataQuery, &'static Format),
+    started: Instant,
+) -> Result<Response, Problem> {
+    let invalid = |detail: String| Problem::from_class(ErrorClass::InvalidRequest).detail(detail);
+    let name = format.name;
+    let (fields, dtype) = (&query.fields.fields, query.format.dtype());
+    if query.reduction.reduces() || query.over.reduces() || fields.is_some() || dtype.is_some() {
+        return Err(invalid(format!(
+            "`format={name}` has elements as they are stored: leave out `downsample`, `fit`, `reduce.NAME`, `fields` and `dtype`"
+        )));
+    }
+    let is_plane = format == &geotiff::FORMAT;
+    let node = open(head, target, &target.path, &query.array).await?;
+    let rights = Caller::of(&head.extensions).rights();
+    let finder = SourceFinder { target, rights, began: started };
+    let names = query.variables.vars.as_deref();
+    let metadata = match &node.node {
+        Node::Group(_) if is_plane => {
+            return Err(invalid("`format=tiff` is one plane of an array, and this is a group".to_owned()));
+        }
+        Node::Group(_) if query.selection.has_labels() => {
+            return Err(invalid(
+                "labels select in one array: select along the dimensions of a group by position, with `isel.NAME`".to_owned(),
+            ));
+        }
+        Node::Group(_) => {
+            let sources = finder.of_group(node, names, &query.selection).await?;
+            return NetcdfRequest::new(sources, variant(query), names.is_some())?
+                .respond(state, target, head)
+                .await;
+        }
+        Node::Array(metadata) => metadata,
+    };
+    if names.is_some() {
+        return Err(invalid("`vars` names variables of a group, and this is an array".to_owned()));
+    }
+    query.array.check_shape(&metadata.shape)?;
+    let request = (state, head, target);
+    let positions = positions(request, &query.selection, &target.path, metadata, None).await?;
+    let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
+    let subset = selection.subset(metadata)?;
+    if is_plane {
+        let request = GeoTiffRequest::new(state, head, &finder, node, subset).await?;
+        return request.respond(state, target, head).await;
+    }
+    let sources = finder.of_array(node, subset).await?;
+    NetcdfRequest::new(sources, variant(query), names.is_some())?.respond(state, target, head).await
+}
+
+fn variant(query: &DataQuery) -> NetcdfVariant {
+    if query.format.is_classic() { NetcdfVariant::Classic } else { NetcdfVariant::Smallest }
+}

@@ -1,0 +1,167 @@
+//! One plane of an array as a GeoTIFF file.
+
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::body::ExportBody;
+use super::error::ExportError;
+use super::limits::plans;
+use super::plane::FoundPlane;
+use super::respond::{held_bytes, respond, snapshots, version_of};
+use super::source_finder::SourceFinder;
+use crate::admission::AdmissionRequest;
+use crate::api::data::error::ElementsError;
+use crate::api::data::too_large::Broken;
+use crate::array::{ArrayError, OpenNode, Plan, Suggestions};
+use crate::chunk::Subset;
+use crate::error::ErrorClass;
+use crate::http::conditions::{Conditions, Verdict};
+use crate::http::download;
+use crate::http::problem::Problem;
+use crate::http::validators::put_validators;
+use crate::render::dataset::{
+    DatasetError, ElementEncoding, ExportedDataset, VariableEncoding, VariableSource,
+};
+use crate::render::geotiff::{FORMAT, GeoTiffFile, GeoTiffPlane};
+use crate::services::extract::NodeTarget;
+use crate::services::state::AppState;
+use crate::store::ValueInfo;
+
+/// Maximum number of attempts for a response whose chunks change while it starts.
+const TRIES: usize = 3;
+/// Part of every entity tag. It changes whenever a release writes the same arrays as other bytes.
+const FORM: &str = "geotiff 1";
+/// Bytes of the header for each row of the plane, at most: of a strip two places of 64 bits.
+const HEADER_BYTES: u64 = 16;
+
+/// A request for a file.
+pub(crate) struct GeoTiffRequest {
+    plane: FoundPlane,
+    encoding: ElementEncoding,
+}
+
+impl GeoTiffRequest {
+    /// A file of a selection of an array.
+    ///
+    /// # Errors
+    /// 400 if the selection is no plane with a place, or the format has no type for its elements; failures of reading.
+    pub(crate) async fn new(
+        state: &AppState,
+        head: &Parts,
+        finder: &SourceFinder<'_>,
+        node: Arc<OpenNode>,
+        subset: Subset,
+    ) -> Result<Self, Problem> {
+        let data_type = node.array()?.metadata().data_type.clone();
+        let variable = node.array()?.path().name().to_owned();
+        let Some(encoding) = ElementEncoding::netcdf(&data_type) else {
+            return Err(DatasetError::UnsupportedType { variable, data_type: data_type.name() }.into());
+        };
+        let plane = FoundPlane::of_array((state, head), finder, node, subset).await?;
+        if plane.size.contains(&0) {
+            let detail = "`format=tiff` has at least one pixel, and the selection has no element";
+            return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(detail));
+        }
+        Ok(Self { plane, encoding })
+    }
+
+    /// The response to GET or HEAD.
+    pub(crate) async fn respond(
+        self,
+        state: &AppState,
+        target: &NodeTarget,
+        head: &Parts,
+    ) -> Result<Response, Problem> {
+        let sources = &self.plane.sources;
+        let plans = plans(sources, &state.engine.read).map_err(|error| self.too_large(state, error))?;
+        let held =
+            held_bytes(sources, &plans).saturating_add(self.plane.size[0].saturating_mul(2 * HEADER_BYTES));
+        let admission = &state.traffic.admission;
+        let permit = admission.acquire(AdmissionRequest::to_elements(head), held).await?;
+        let mut tries = 1;
+        let mut answer = loop {
+            match self.attempt(state, head, &plans).await {
+                Err(error) if error.is_changed() && tries < TRIES => tries += 1,
+                answered => break answered?,
+            }
+        };
+        answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
+        if answer.status().is_success() {
+            let name = download::name_of(&target.mount.name, &target.path, &target.path);
+            download::put(answer.headers_mut(), &name, FORMAT.extension);
+        }
+        Ok(permit.hold(answer))
+    }
+
+    /// The problem for an error. For an exceeded limit it suggests slices within the limit.
+    fn too_large(&self, state: &AppState, error: ArrayError) -> Problem {
+        let limits = &state.engine.read;
+        let error = ElementsError::from(error);
+        let whole_bytes = state.options.max_buffered_response_size;
+        let Some(broken) = Broken::of(limits, whole_bytes, &error) else { return error.into() };
+        let array = self.plane.sources.sources.last();
+        let suggestions = array.map_or_else(Suggestions::default, |array| {
+            Suggestions::new(&array.array, &array.subset, limits, |_| true)
+        });
+        broken.problem(error, suggestions)
+    }
+
+    async fn attempt(&self, state: &AppState, head: &Parts, plans: &[Plan]) -> Result<Response, ExportError> {
+        let engine = &state.engine;
+        let FoundPlane { sources, place, versions, .. } = &self.plane;
+        let mount = sources.sources.last().map(|source| Arc::clone(source.array.mount()));
+        let trace = engine.reader.read_context(&mount.unwrap_or_else(|| "".into()));
+        let mut snapshots = snapshots(engine, plans, &trace).await?;
+        let form = format!("{FORM} {place:?} {versions:?}");
+        let version = version_of(&form, sources, &snapshots);
+        let mut answer = match Conditions::from_headers(&head.headers).for_read(&version, None) {
+            Verdict::Failed => {
+                return Ok(Problem::from_class(ErrorClass::PreconditionFailed).into_response());
+            }
+            Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
+            Verdict::Proceed => {
+                let file = self.file(state).await?;
+                let mut body = ExportBody::default();
+                body.push_bytes(&file.header);
+                if let Some(snapshot) = snapshots.pop() {
+                    body.push_elements(snapshot, self.encoding.clone());
+                }
+                if body.bytes() != file.bytes {
+                    return Err(DatasetError::ElementCount.into());
+                }
+                let content_type = HeaderValue::from_static(FORMAT.media_type);
+                respond(engine, head, &version, content_type, body, &trace).await?
+            }
+        };
+        put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });
+        answer.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
+        Ok(answer)
+    }
+
+    /// The header of the file.
+    async fn file(&self, state: &AppState) -> Result<GeoTiffFile, ExportError> {
+        let FoundPlane { sources, size: [rows, columns], place, .. } = &self.plane;
+        let (rows, columns, place) = (*rows, *columns, *place);
+        let Some(array) = sources.sources.last() else { return Err(DatasetError::ElementCount.into()) };
+        let source = VariableSource {
+            name: array.name.clone(),
+            metadata: Arc::clone(array.metadata()),
+            dimension_names: array.dimension_names.clone(),
+            subset: array.subset.clone(),
+            is_coordinate: false,
+            encoding: VariableEncoding::Numbers(self.encoding.clone()),
+        };
+        let (external, attributes) = (self.encoding.external(), sources.attributes());
+        let bytes = sources.attribute_bytes().saturating_add(rows.saturating_mul(HEADER_BYTES));
+        let make = move || {
+            let dataset = ExportedDataset::new(&[source], &attributes);
+            let attributes = dataset.variables.first().map_or(&[][..], |variable| &variable.attributes);
+            let plane = GeoTiffPlane { rows, columns, external, attributes, place };
+            GeoTiffFile::new(&plane).ok_or(DatasetError::ElementCount)
+        };
+        Ok(state.engine.cpu.run_document(bytes, make).await??)
+    }
+}

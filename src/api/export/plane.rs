@@ -1,0 +1,251 @@
+//! [`FoundPlane`]: the plane that a selection of an array is, from north to south, and where it is on a map.
+
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+
+use super::limits::check_attributes;
+use super::source_finder::SourceFinder;
+use super::sources::{ExportSource, ExportSources};
+use crate::array::OpenNode;
+use crate::chunk::{AxisRange, Subset};
+use crate::conventions::{
+    ArrayFacts, CrsSummary, coordinate_axis, is_geographic, summarize_dataset, text_attribute,
+};
+use crate::error::ErrorClass;
+use crate::http::problem::Problem;
+use crate::labels::{DimensionLabels, RegularNumbers};
+use crate::metadata::ArrayMetadata;
+use crate::render::geotiff::{CrsKind, PlanePlace};
+use crate::services::coordinates::ReadCoordinate;
+use crate::services::state::AppState;
+use crate::store::Version;
+
+/// Units of the coordinates of a projection, whose reference systems are in metres.
+const METRES: [&str; 5] = ["m", "metre", "metres", "meter", "meters"];
+
+/// A plane of an array, and where it is.
+pub(super) struct FoundPlane {
+    /// The coordinates, the grid mapping, and last the array with its rows from north to south and its columns from west to east.
+    pub(super) sources: ExportSources,
+    /// The rows and the columns.
+    pub(super) size: [u64; 2],
+    pub(super) place: PlanePlace,
+    /// The versions of the labels that say where it is.
+    pub(super) versions: Vec<Option<Version>>,
+}
+
+/// The labels along a dimension of a plane.
+struct PlaneAxis {
+    /// The place of the dimension in the array.
+    at: usize,
+    name: String,
+    /// The attributes of the coordinate.
+    metadata: Arc<ArrayMetadata>,
+    labels: Arc<DimensionLabels>,
+}
+
+/// What the labels along a dimension are.
+struct DescribedAxis {
+    numbers: RegularNumbers,
+    is_geographic: bool,
+    has_metres: bool,
+}
+
+impl FoundPlane {
+    /// The plane that a selection of an array is.
+    ///
+    /// # Errors
+    /// 400 if the selection is no plane, or its dimensions have no regular coordinates along y and x; failures of reading.
+    pub(super) async fn of_array(
+        (state, head): (&AppState, &Parts),
+        finder: &SourceFinder<'_>,
+        node: Arc<OpenNode>,
+        subset: Subset,
+    ) -> Result<Self, Problem> {
+        let kept: Vec<usize> =
+            subset.axes().iter().enumerate().filter(|(_, axis)| axis.keep).map(|(at, _)| at).collect();
+        let &[rows, columns] = kept.as_slice() else {
+            return Err(invalid(format!(
+                "`format=tiff` is one plane, and the selection has {} dimensions: select one index or label of every other dimension",
+                kept.len()
+            )));
+        };
+        let mut sources = finder.of_array(node, subset).await?;
+        check_attributes(&sources)?;
+        let mut versions = Vec::new();
+        // One after the other: a request that waits for memory must hold none.
+        let of_rows = axis((state, head), &sources, rows, &mut versions).await?;
+        let of_columns = axis((state, head), &sources, columns, &mut versions).await?;
+        let is_used = |source: &ExportSource| {
+            source.metadata().shape.is_empty() || [&of_rows.name, &of_columns.name].contains(&&source.name)
+        };
+        let Some(array) = sources.sources.pop() else {
+            return Err(Problem::from_class(ErrorClass::Internal));
+        };
+        sources.sources.retain(is_used);
+        sources.sources.push(array);
+        let bytes = sources.attribute_bytes();
+        let describe = move || place(sources, &of_rows, &of_columns);
+        let (sources, size, place) =
+            state.engine.cpu.run_document(bytes, describe).await?.map_err(invalid)?;
+        Ok(Self { sources, size, place, versions })
+    }
+}
+
+fn invalid(detail: String) -> Problem {
+    Problem::from_class(ErrorClass::InvalidRequest).detail(detail)
+}
+
+/// The labels along a dimension of the last array.
+async fn axis(
+    (state, head): (&AppState, &Parts),
+    sources: &ExportSources,
+    at: usize,
+    versions: &mut Vec<Option<Version>>,
+) -> Result<PlaneAxis, Problem> {
+    let Some(array) = sources.sources.last() else { return Err(Problem::from_class(ErrorClass::Internal)) };
+    let name = array.dimension_names.get(at).cloned().flatten();
+    let of_name = |source: &&ExportSource| source.is_coordinate && Some(&source.name) == name.as_ref();
+    let Some(coordinate) = sources.sources.iter().find(of_name) else {
+        let name = name.unwrap_or_else(|| at.to_string());
+        return Err(invalid(format!(
+            "`format=tiff` has the place of its pixels, and the dimension `{name}` has no coordinate: there is no array of one \
+             dimension `{name}` beside the array or above it; request `format=npy`, or a picture"
+        )));
+    };
+    let name = coordinate.name.clone();
+    let read = ReadCoordinate::of_array(state, head, &name, &coordinate.node, &coordinate.array).await?;
+    versions.extend(read.versions);
+    Ok(PlaneAxis { at, name, metadata: Arc::clone(coordinate.metadata()), labels: read.coordinate })
+}
+
+/// The arrays, of which the last has its rows from north to south and its columns from west to east; the rows and columns; and
+/// where they are. The error says what would be right.
+fn place(
+    mut sources: ExportSources,
+    of_rows: &PlaneAxis,
+    of_columns: &PlaneAxis,
+) -> Result<(ExportSources, [u64; 2], PlanePlace), String> {
+    let ranges = sources.sources.last().map_or(Subset(Vec::new()), |array| array.subset.clone());
+    let (y, x) = (of_rows.described("Y", &ranges)?, of_columns.described("X", &ranges)?);
+    let crs = crs(&sources, [&y, &x]);
+    let (y, x) = (y.numbers, x.numbers);
+    let size = [of_rows.at, of_columns.at].map(|at| ranges.axes().get(at).map_or(0, |range| range.count));
+    if let Some(array) = sources.sources.last_mut() {
+        if y.step > 0.0 {
+            reverse(&mut array.subset, of_rows.at);
+        }
+        if x.step < 0.0 {
+            reverse(&mut array.subset, of_columns.at);
+        }
+    }
+    let (width, height) = (x.step.abs(), y.step.abs());
+    let (west, north) = (x.low() - width / 2.0, y.high() + height / 2.0);
+    Ok((sources, size, PlanePlace { west, north, width, height, crs }))
+}
+
+impl PlaneAxis {
+    /// What the labels of selected positions are, which have to be along an axis.
+    fn described(&self, along: &str, ranges: &Subset) -> Result<DescribedAxis, String> {
+        let (name, attributes) = (&self.name, &self.metadata.attributes);
+        if coordinate_axis(name, attributes) != Some(along) {
+            return Err(format!(
+                "the rows of `format=tiff` go along y, and its columns along x; `{name}` is not along {}, as far as its name and its \
+                 attributes `axis`, `standard_name` and `units` say",
+                along.to_lowercase()
+            ));
+        }
+        let numbers = ranges.axes().get(self.at).and_then(|range| self.labels.regular(range));
+        let Some(numbers) = numbers else {
+            return Err(format!(
+                "the pixels of `format=tiff` have one size, and the selected labels of `{name}` are not equally far apart, or there is \
+                 none; request `format=nc`"
+            ));
+        };
+        let units = text_attribute(attributes, "units");
+        Ok(DescribedAxis {
+            numbers,
+            is_geographic: is_geographic(name, attributes),
+            has_metres: units.is_none_or(|units| METRES.contains(&units.as_str())),
+        })
+    }
+}
+
+/// The coordinate reference system of the last array, if it has a code and the coordinates are in its units.
+fn crs(sources: &ExportSources, axes: [&DescribedAxis; 2]) -> Option<(CrsKind, u16)> {
+    let array = sources.sources.last()?;
+    let facts = |source: &ExportSource| {
+        let facts = ArrayFacts { metadata: source.metadata().clone(), decoded_chunk_shape: None, ends: None };
+        (source.name.clone(), facts)
+    };
+    let arrays: Vec<(String, ArrayFacts)> = sources.sources.iter().map(facts).collect();
+    let code = summarize_dataset(&array.metadata().attributes, &arrays).crs.as_ref().and_then(code_of);
+    if axes.iter().all(|axis| axis.is_geographic) {
+        return Some((CrsKind::Geographic, code.unwrap_or(4326)));
+    }
+    let is_projected = axes.iter().all(|axis| axis.has_metres && !axis.is_geographic);
+    code.filter(|_| is_projected).map(|code| (CrsKind::Projected, code))
+}
+
+/// The EPSG code of a reference system.
+fn code_of(crs: &CrsSummary) -> Option<u16> {
+    let of_code = |code: &str| match code {
+        "OGC:CRS84" => Some(4326),
+        code => code.strip_prefix("EPSG:")?.parse().ok(),
+    };
+    crs.code.as_deref().and_then(of_code).or_else(|| code_of_wkt(crs.wkt.as_deref()?))
+}
+
+/// The EPSG code at the end of a definition, where that of the whole is: `…,AUTHORITY["EPSG","32633"]]`, `…,ID["EPSG",32633]]`.
+fn code_of_wkt(wkt: &str) -> Option<u16> {
+    let inner = wkt.trim_end().strip_suffix("]]")?.trim_end_matches('"');
+    let (before, code) = inner.rsplit_once([',', '"'])?;
+    let is_epsg = before.trim_end_matches([',', '"', ' ']).ends_with("[\"EPSG");
+    code.trim().parse().ok().filter(|_| is_epsg)
+}
+
+fn reverse(subset: &mut Subset, at: usize) {
+    if let Some(range) = subset.0.get_mut(at).filter(|range| range.count > 0) {
+        let last = range
+            .start
+            .checked_add_signed(range.step.saturating_mul(i64::try_from(range.count - 1).unwrap_or(0)));
+        *range = AxisRange { start: last.unwrap_or(range.start), step: -range.step, ..*range };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_of_a_definition_is_that_of_the_whole() {
+        for (wkt, code) in [
+            (
+                r#"PROJCS["x",GEOGCS["y",AUTHORITY["EPSG","4326"]],UNIT["metre",1],AUTHORITY["EPSG","32633"]]"#,
+                Some(32_633),
+            ),
+            (r#"PROJCRS["x",CS[Cartesian,2],ID["EPSG",32633]]"#, Some(32_633)),
+            (r#"PROJCS["x",GEOGCS["y"],UNIT["metre",1,AUTHORITY["EPSG","9001"]]]"#, None),
+            (r#"PROJCRS["x",ID["ESRI",102001]]"#, None),
+            ("]]", None),
+            ("", None),
+        ] {
+            assert_eq!(code_of_wkt(wkt), code, "{wkt}");
+        }
+    }
+
+    #[test]
+    fn a_reversed_range_has_the_same_elements() {
+        let range = |start, count, step| AxisRange { start, count, step, keep: true };
+        for (one, other) in [
+            (range(2, 3, 2), range(6, 3, -2)),
+            (range(5, 1, 1), range(5, 1, -1)),
+            (range(0, 0, 1), range(0, 0, 1)),
+        ] {
+            let mut subset = Subset(vec![one]);
+            reverse(&mut subset, 0);
+            assert_eq!(subset.0, [other]);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+"""`format=tiff` is a plane at its place, with the values that xarray reads, to GDAL."""
+
+import json
+import subprocess
+
+import numpy
+import pytest
+import rasterio
+import rasterio.windows
+import requests
+import xarray
+
+import processes
+import table
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+TYPES = {
+    **{name: name for name in ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"]},
+    **{"bool": "int8", "float16": "float32"},
+}
+UTM = 'PROJCS["WGS 84 / UTM zone 33N",GEOGCS["WGS 84",AUTHORITY["EPSG","4326"]],AUTHORITY["EPSG","32633"]]'
+
+
+def grids():
+    """Grids of each orientation: the coordinates, their attributes, and where the corner and the pixels are."""
+    degrees = {"units": "degrees_north"}, {"units": "degrees_east"}
+    metres = {"standard_name": "projection_y_coordinate", "units": "m"}, {"standard_name": "projection_x_coordinate", "units": "m"}
+    return {
+        "north_up": (numpy.arange(60, 30, -2.5), numpy.arange(-10, 25, 5.0), degrees, "EPSG:4326", [-12.5, 5, 0, 61.25, 0, -2.5]),
+        "south_up": (numpy.arange(30.0, 60, 2.5), numpy.arange(0, 35, 5.0), degrees, "EPSG:4326", [-2.5, 5, 0, 58.75, 0, -2.5]),
+        "westward": (numpy.arange(30.0, 60, 2.5), numpy.arange(30, -5, -5.0), degrees, "EPSG:4326", [-2.5, 5, 0, 58.75, 0, -2.5]),
+        "single": ((numpy.arange(12) * 0.1 + 45.1).astype("float32"), (numpy.arange(7) * 0.1).astype("float32"), degrees, "EPSG:4326", [-0.05, 0.1, 0, 46.25, 0, -0.1]),
+        "utm": (5e6 + 10.0 * numpy.arange(12), 5e5 + 10.0 * numpy.arange(7), metres, "EPSG:32633", [499_995, 10, 0, 5_000_115, 0, -10]),
+    }
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp("geotiff")
+    rng = numpy.random.default_rng(5)
+    for name, (lat, lon, attributes, *_) in grids().items():
+        values = rng.uniform(-100, 100, (2, 12, 7))
+        variables = {kind: (("time", "lat", "lon"), (abs(values) if kind.startswith("u") else values).astype(kind), {"grid_mapping": "crs"}) for kind in TYPES}
+        variables["packed"] = ("time", "lat", "lon"), numpy.where(values > 80, numpy.nan, values), {"units": "K", "grid_mapping": "crs"}
+        crs = {"crs_wkt": UTM} if name == "utm" else {"grid_mapping_name": "latitude_longitude"}
+        variables["crs"] = (), numpy.int64(0), crs
+        dataset = xarray.Dataset(variables, {"lat": ("lat", lat, attributes[0]), "lon": ("lon", lon, attributes[1]), "time": [0, 1]})
+        packed = {"dtype": "int16", "scale_factor": 0.01, "add_offset": 5.0, "_FillValue": -32768}
+        for version in (2, 3):
+            dataset.to_zarr(root / f"{name}{version}", zarr_format=version, consolidated=False, encoding={"packed": packed})
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(root):
+    with processes.zarrd(f"data={root}") as running:
+        yield running
+
+
+def fetch(server, path, to, **query):
+    answer = requests.get(server.data("data", path), params={"format": "tiff", "isel.time": 1, **query}, timeout=processes.SECONDS)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "image/tiff"
+    assert int(answer.headers["content-length"]) == len(answer.content)
+    file = to / "plane.tif"
+    file.write_bytes(answer.content)
+    return file
+
+
+def gdal(program, *arguments):
+    done = subprocess.run([table.program(program), *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "Warning" not in done.stderr and "ERROR" not in done.stderr, done.stderr
+    return done.stdout
+
+
+def read(file):
+    """What rasterio, with a GDAL of its own, says about a file, and the values."""
+    with rasterio.open(file) as opened:
+        described = {
+            "transform": list(opened.transform.to_gdal()),
+            "epsg": opened.crs.to_epsg(),
+            "type": opened.dtypes[0],
+            "missing": opened.nodata,
+            "unit": opened.units[0],
+            "scale": (opened.scales[0], opened.offsets[0]),
+        }
+        return described, opened.read(1)
+
+
+def northward(dataset, name):
+    """A variable from north to south and from west to east."""
+    return dataset[name].isel(time=1).sortby("lat", ascending=False).sortby("lon")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("name", grids())
+def test_a_plane_is_at_its_place_from_north_to_south(server, root, tmp_path, name, version):
+    *_, code, transform = grids()[name]
+    described, values = read(fetch(server, f"{name}{version}/float64", tmp_path))
+    assert described["transform"] == pytest.approx(transform, rel=1e-6, abs=1e-6)
+    assert described["epsg"] == int(code.removeprefix("EPSG:"))
+    with xarray.open_zarr(root / f"{name}{version}", consolidated=False) as dataset:
+        numpy.testing.assert_array_equal(values, northward(dataset, "float64").values)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_type_of_number_has_the_same_values(server, root, tmp_path, kind):
+    described, values = read(fetch(server, f"north_up3/{kind}", tmp_path))
+    assert described["type"] == TYPES[kind]
+    with xarray.open_zarr(root / "north_up3", consolidated=False) as dataset:
+        numpy.testing.assert_array_equal(values, northward(dataset, kind).values.astype(TYPES[kind]), strict=True)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_packed_values_have_their_scale_their_offset_and_what_is_missing(server, root, tmp_path, version):
+    described, values = read(fetch(server, f"south_up{version}/packed", tmp_path))
+    assert (described["type"], described["missing"], described["unit"]) == ("int16", -32768, "K")
+    assert described["scale"] == (0.01, 5)
+    with xarray.open_zarr(root / f"south_up{version}", consolidated=False) as dataset:
+        wanted = northward(dataset, "packed").values
+    numpy.testing.assert_allclose(numpy.where(values == -32768, numpy.nan, values * 0.01 + 5), wanted, rtol=1e-12)
+
+
+def test_debians_gdal_opens_a_plane_with_its_place(server, tmp_path):
+    described = json.loads(gdal("gdalinfo", "-json", fetch(server, "utm3/packed", tmp_path)))
+    assert described["geoTransform"] == pytest.approx(grids()["utm"][4])
+    assert 'ID["EPSG",32633]' in described["coordinateSystem"]["wkt"]
+    band = described["bands"][0]
+    assert (band["type"], band["noDataValue"], band["scale"], band["offset"], band["unit"]) == ("Int16", -32768, 0.01, 5, "K")
+
+
+def test_a_part_is_at_its_own_place_and_is_read_by_ranges(server, root, tmp_path):
+    described, values = read(fetch(server, "north_up3/float32", tmp_path, **{"sel.lat": "40..50", "isel.lon": "1:6:2"}))
+    assert described["transform"] == pytest.approx([-10, 10, 0, 51.25, 0, -2.5])
+    with xarray.open_zarr(root / "north_up3", consolidated=False) as dataset:
+        wanted = dataset.float32.isel(time=1, lon=slice(1, 6, 2)).sel(lat=slice(50, 40)).values
+    numpy.testing.assert_array_equal(values, wanted)
+    url = f"{server.data('data', 'north_up3/float32')}?format=tiff&isel.time=1"
+    with rasterio.Env(GDAL_DISABLE_READDIR_ON_OPEN="EMPTY_DIR"), rasterio.open(f"/vsicurl/{url}") as opened:
+        found = opened.read(1, window=rasterio.windows.Window(3, 2, 1, 1))
+    with xarray.open_zarr(root / "north_up3", consolidated=False) as dataset:
+        assert found == dataset.float32[1, 2, 3].values
