@@ -44,7 +44,7 @@ const REQUESTS: [ExpectedRequest; 17] = [
     ("GET", "/store/m/none", &[], 404),
     ("GET", "/nowhere", &[], 404),
     ("GET", "/v1/data/m/a", &[], 200),
-    ("GET", "/v1/data/m/a", &[("accept", "image/tiff")], 406),
+    ("GET", "/v1/data/m/a", &[("accept", "image/bmp")], 406),
     ("GET", "/v1/nodes/m/a", &[], 200),
     ("PUT", "/store/m/text", &[], 405),
     ("TRACE", "/store/m/text", &[], 405),
