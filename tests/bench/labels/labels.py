@@ -1,6 +1,7 @@
 """Makes the data, starts the servers, measures in turn, and prints the tables: all of them, or those that are named."""
 
 import contextlib
+import http.client
 import json
 import os
 import pathlib
@@ -245,7 +246,8 @@ def dap(bench):
                 query = urllib.parse.quote(constraint(turn % bench.hours))
                 ours, seconds = connection.timed(f"/dap/bench/era5.dods?{query}")
                 measured.add(name, "zarrd", time=seconds)
-                theirs, seconds = other.timed(f"/era5.nc.dods?{query}")
+                # It has no grids.
+                theirs, seconds = other.timed(f"/era5.nc.dods?{query.replace('t2m.t2m', 't2m')}")
                 measured.add(name, "pydap", time=seconds)
                 # Of each variable its length, twice, and its values.
                 values = ours.partition(b"\nData:\n")[2]
@@ -269,7 +271,10 @@ def main(words):
     with tempfile.TemporaryDirectory(dir=os.environ["ZARRD_BENCH_DATA"]) as scratch, contextlib.ExitStack() as stack:
         bench = Bench(hours, pathlib.Path(scratch), stack)
         for name in named:
-            TABLES[name](bench)
+            try:
+                TABLES[name](bench)
+            except (AssertionError, OSError, http.client.HTTPException) as error:
+                print(f"\n{name} is left out: {str(error)[:300]}", flush=True)
 
 
 if __name__ == "__main__":
