@@ -1,6 +1,7 @@
 //! [`RegularNumbers`]: labels that are numbers and equally far apart.
 
 use super::dimension_labels::DimensionLabels;
+use super::float_precision::FloatPrecision;
 use super::label_values::Labels;
 use crate::chunk::AxisRange;
 
@@ -61,11 +62,11 @@ impl DimensionLabels {
         (step != 0.0 && step.is_finite()).then_some(RegularNumbers { first, last: end, step })
     }
 
-    /// The number at a position; one of 32 bits is that of its shortest text.
+    /// The number at a position; one of fewer bits than 64 is that of its shortest text.
     fn number_at(&self, place: usize) -> Option<f64> {
         match &self.labels {
-            Labels::Floats { are_single: true, .. } => self.text(place)?.parse().ok(),
-            Labels::Floats { values, .. } => values.get(place).copied(),
+            Labels::Floats { values, precision: FloatPrecision::Double } => values.get(place).copied(),
+            Labels::Floats { .. } => self.text(place)?.parse().ok(),
             #[expect(clippy::cast_precision_loss, reason = "coordinates of a map are small")]
             Labels::Integers(values) => values.get(place).map(|value| *value as f64),
             Labels::Times { .. } | Labels::Texts(_) => None,
@@ -77,8 +78,8 @@ impl DimensionLabels {
 mod tests {
     use super::*;
 
-    fn regular(values: &[f64], are_single: bool, range: (u64, u64, i64)) -> Option<(f64, f64, f64)> {
-        let labels = Labels::Floats { values: values.into(), are_single };
+    fn regular(values: &[f64], precision: FloatPrecision, range: (u64, u64, i64)) -> Option<(f64, f64, f64)> {
+        let labels = Labels::Floats { values: values.into(), precision };
         let (start, count, step) = range;
         let found =
             DimensionLabels::of_labels("x", labels).regular(&AxisRange { start, count, step, keep: true });
@@ -88,17 +89,21 @@ mod tests {
     #[test]
     fn numbers_are_regular_over_what_is_selected_of_them() {
         let values = [0.0, 1.0, 2.0, 4.0, 6.0];
-        assert_eq!(regular(&values, false, (0, 3, 1)), Some((0.0, 2.0, 1.0)));
-        assert_eq!(regular(&values, false, (4, 3, -1)), Some((6.0, 2.0, -2.0)));
-        assert_eq!(regular(&values, false, (0, 5, 1)), None);
-        assert_eq!(regular(&values, false, (0, 2, 2)), Some((0.0, 2.0, 2.0)));
-        assert_eq!(regular(&values, false, (1, 1, 1)), None, "the coordinate is not regular");
-        assert_eq!(regular(&values[..3], false, (1, 1, 1)), Some((1.0, 1.0, 1.0)));
-        assert_eq!(regular(&values, false, (0, 0, 1)), None);
-        assert_eq!(regular(&[f64::NAN, 1.0], false, (0, 2, 1)), None);
-        assert_eq!(regular(&[1.0, 1.0], false, (0, 2, 1)), None);
+        assert_eq!(regular(&values, FloatPrecision::Double, (0, 3, 1)), Some((0.0, 2.0, 1.0)));
+        assert_eq!(regular(&values, FloatPrecision::Double, (4, 3, -1)), Some((6.0, 2.0, -2.0)));
+        assert_eq!(regular(&values, FloatPrecision::Double, (0, 5, 1)), None);
+        assert_eq!(regular(&values, FloatPrecision::Double, (0, 2, 2)), Some((0.0, 2.0, 2.0)));
+        assert_eq!(
+            regular(&values, FloatPrecision::Double, (1, 1, 1)),
+            None,
+            "the coordinate is not regular"
+        );
+        assert_eq!(regular(&values[..3], FloatPrecision::Double, (1, 1, 1)), Some((1.0, 1.0, 1.0)));
+        assert_eq!(regular(&values, FloatPrecision::Double, (0, 0, 1)), None);
+        assert_eq!(regular(&[f64::NAN, 1.0], FloatPrecision::Double, (0, 2, 1)), None);
+        assert_eq!(regular(&[1.0, 1.0], FloatPrecision::Double, (0, 2, 1)), None);
         let singles: Vec<f64> = (0..9_i16).map(|at| f64::from(45.1_f32 + 0.1 * f32::from(at))).collect();
-        let (first, _, step) = regular(&singles, true, (0, 9, 1)).unwrap();
+        let (first, _, step) = regular(&singles, FloatPrecision::Single, (0, 9, 1)).unwrap();
         assert!((first - 45.1).abs() < 1e-12 && (step - 0.1).abs() < 1e-6, "{first} {step}");
     }
 }
