@@ -159,6 +159,7 @@ impl MountOpener {
     ) -> Result<ServedMount, AppError> {
         let mut store_options = StoreOptions {
             writable: options.writable,
+            writers: options.writers,
             signs_urls: options.redirect,
             trusts_file_times: options.freshness.policy != CachePolicy::Uncached,
             references: options.allowed_prefixes(),

@@ -212,6 +212,9 @@ fn check(config: &Config, tree: &LocatedValue) -> Result<BTreeMap<String, String
         if let Some(reason) = mounts::version_error(mount) {
             return Err(invalid(&["mounts", name, "ref"], reason));
         }
+        if let Some(reason) = mounts::writers_error(mount) {
+            return Err(invalid(&["mounts", name, "writers"], reason.to_owned()));
+        }
         if let Some(reason) = mounts::freshness_error(mount) {
             return Err(invalid(&["mounts", name, "freshness"], reason));
         }

@@ -18,9 +18,9 @@ use crate::auth::Scope;
 use crate::http::{CacheControl, canonical_host, is_host};
 use crate::metadata::Separator;
 use crate::store::{
-    AllowedPrefix, AllowedPrefixError, CachePolicy, Freshness, PinnedVersion, StoreOptions, backends_of,
-    can_sign_urls, check_prefixes, icechunk_repository, is_zip, kerchunk_document, kind_of, schemes,
-    signing_schemes,
+    AllowedPrefix, AllowedPrefixError, CachePolicy, Freshness, PinnedVersion, StoreKind, StoreOptions,
+    Writers, backends_of, can_sign_urls, check_prefixes, icechunk_repository, is_zip, kerchunk_document,
+    kind_of, schemes, signing_schemes,
 };
 use crate::units::duration;
 
@@ -46,6 +46,14 @@ pub struct MountOptions {
     /// Whether clients may write to it.
     #[serde(default)]
     pub writable: bool,
+    /// Who writes to the backend.
+    ///
+    /// * `"any"`: other programs too, or several servers. Conditional writes are sent to the backend with their conditions. If it ignores
+    ///   them, conditional writes, writes of parts of chunks, appends and new nodes are refused.
+    /// * `"one"`: this server alone, which then checks conditions itself. For web servers that accept `PUT`, and S3 stores without conditional
+    ///   writes. If another program or server writes there nevertheless, its writes can be lost, and those of this server too.
+    #[serde(default)]
+    pub writers: Writers,
     /// Whether clients that may write can delete whole prefixes with one request.
     #[serde(default)]
     pub allow_prefix_delete: bool,
@@ -183,6 +191,20 @@ impl MountOptions {
             options: prefix.options.clone(),
         };
         self.r#virtual.iter().map(allowed).collect()
+    }
+}
+
+/// Why a mount cannot promise who writes to it; `None` if it can.
+pub(super) fn writers_error(mount: &MountOptions) -> Option<&'static str> {
+    if mount.writers == Writers::Any {
+        return None;
+    }
+    match kind_of(&mount.url) {
+        _ if !mount.writable => Some("`one` is for mounts with `writable = true`"),
+        Some(StoreKind::LOCAL | StoreKind::MEMORY) => Some(
+            "`one` is for remote backends: only one server writes to a directory in any case, so remove it",
+        ),
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 /// What a backend is good at. Callers check these, not its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 pub struct Capabilities {
     /// Whether a request is so cheap that several reads of parts of a value cost no more than one read of the complete
     /// value.
@@ -13,17 +14,23 @@ pub struct Capabilities {
     /// Whether a read that is pinned to a version may return that version although another one is stored by now. A caller that
     /// needs the stored version requests it first.
     pub serves_pinned: bool,
+    /// Whether no other process writes to the backend while this one does.
+    pub sole_writer: bool,
 }
 
 impl Capabilities {
     /// A backend that takes a network request for each read.
-    pub const REMOTE: Self =
-        Self { near: false, in_memory: false, max_coalesced_bytes: None, serves_pinned: false };
+    pub const REMOTE: Self = Self {
+        near: false,
+        in_memory: false,
+        max_coalesced_bytes: None,
+        serves_pinned: false,
+        sole_writer: false,
+    };
     /// Files of this machine. There is no latency to save by longer reads, and what is read first is decoded while the
     /// rest is read.
     pub const LOCAL: Self =
-        Self { near: true, in_memory: false, max_coalesced_bytes: Some(1 << 20), serves_pinned: false };
-    /// Values in this process's memory.
-    pub const MEMORY: Self =
-        Self { near: true, in_memory: true, max_coalesced_bytes: None, serves_pinned: false };
+        Self { near: true, max_coalesced_bytes: Some(1 << 20), sole_writer: true, ..Self::REMOTE };
+    /// Values in this process's memory. Several servers of the process may share them.
+    pub const MEMORY: Self = Self { near: true, in_memory: true, ..Self::REMOTE };
 }

@@ -11,8 +11,13 @@ pub(crate) const RESERVED: &str = ".zarr-server";
 /// Whether a key, a prefix or a path has the reserved name as a segment, in any case: not every file system is
 /// case-sensitive.
 pub(crate) fn is_reserved(key: &str) -> bool {
+    has_segment(key, RESERVED)
+}
+
+/// Whether a key, a prefix or a path has a name that begins with a dot as a segment, in any case.
+pub(crate) fn has_segment(key: &str, name: &str) -> bool {
     // Most keys have no dot at all.
-    key.contains('.') && key.split('/').any(|segment| segment.eq_ignore_ascii_case(RESERVED))
+    key.contains('.') && key.split('/').any(|segment| segment.eq_ignore_ascii_case(name))
 }
 
 /// Rejects a write to such a key.

@@ -27,6 +27,9 @@ use crate::store::{SetResult, StoreError, StoreKind, Version, WriteCondition};
 
 /// The metadata key for the write that stored a value. Azure takes only names that are identifiers.
 const WRITE_ID: &str = "zarr_server_write_id";
+/// What a backend that ignores conditions does not support, and what helps.
+const CONDITIONS: &str =
+    "conditional writes; set `writers = \"one\"` of the mount if no other program writes there";
 /// GCS compares generations instead of entity tags.
 const GENERATION_MATCH: HeaderName = HeaderName::from_static("x-goog-if-generation-match");
 /// The most attempts of a write that was not carried out although its condition holds.
@@ -48,8 +51,8 @@ enum AttemptOutcome {
 }
 
 /// What a HEAD request returns.
-struct StoredObject {
-    meta: ObjectMeta,
+pub(super) struct StoredObject {
+    pub(super) meta: ObjectMeta,
     write_id: Option<String>,
 }
 
@@ -65,7 +68,7 @@ impl ObjectBackend {
             return Err(StoreError::ConditionFailed);
         }
         if !*self.heeds_conditions.get_or_try_init(|| self.probe()).await? {
-            return Err(StoreError::NotSupported("conditional writes"));
+            return Err(StoreError::NotSupported(CONDITIONS));
         }
         self.settle(path, payload, condition).await
     }
@@ -100,7 +103,11 @@ impl ObjectBackend {
         }
         if matches!(heeded, Ok(false)) {
             let backend = self.kind.as_str();
-            tracing::warn!(backend, "the backend ignores conditions, so conditional writes are refused");
+            tracing::warn!(
+                backend,
+                "the backend ignores conditions, so conditional writes are refused; if no other program writes there, set \
+                 `writers = \"one\"` of the mount"
+            );
         }
         heeded
     }
@@ -247,7 +254,7 @@ impl ObjectBackend {
     }
 
     /// The present value.
-    async fn head_object(&self, path: &Path) -> Result<Option<StoredObject>, StoreError> {
+    pub(super) async fn head_object(&self, path: &Path) -> Result<Option<StoredObject>, StoreError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         match self.client().get_opts(path, options).await {
             Ok(result) => {
@@ -259,7 +266,11 @@ impl ObjectBackend {
         }
     }
 
-    fn check(&self, condition: &WriteCondition, found: Option<&StoredObject>) -> Result<(), StoreError> {
+    pub(super) fn check(
+        &self,
+        condition: &WriteCondition,
+        found: Option<&StoredObject>,
+    ) -> Result<(), StoreError> {
         condition.check(found.map(|found| self.info(&found.meta)).as_ref())
     }
 

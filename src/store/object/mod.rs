@@ -17,6 +17,7 @@ mod read_timeout;
 mod refusal;
 mod response_check;
 mod retries;
+mod sole_writer;
 mod tls;
 mod trace_context;
 mod write;

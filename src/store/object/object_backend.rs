@@ -21,10 +21,10 @@ use super::client::Connector;
 use super::failure::{failure, is_unexplained};
 use super::retries::RetryBudget;
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::reserved_keys::{RESERVED, check_not_reserved, is_reserved};
+use crate::store::reserved_keys::{RESERVED, has_segment, is_reserved};
 use crate::store::{
     ByteRange, Capabilities, DirEntries, ListEntry, OwnArea, SetResult, SharedStore, Shortcuts, Store,
-    StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
+    StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition, Writers,
 };
 
 /// How a remote store is used.
@@ -42,11 +42,16 @@ pub struct ObjectOptions {
     /// Whether the backend is known to heed conditions; if not, it is probed before the first conditional write. Web
     /// servers are always probed.
     pub known: bool,
+    /// Who writes to the backend. Where this program alone does, it checks conditions.
+    pub writers: Writers,
 }
 
 /// The prefix of the key that probes conditions at a web server. That server may be one of this kind, and reserve
 /// [`RESERVED`] for itself.
 const PROBE: &str = ".zarr-server-probe-";
+
+/// The name below which this server keeps records at a web server, for the same reason.
+const RECORDS: &str = ".zarr-server-records";
 
 /// A store over a backend of `object_store`.
 #[derive(Clone, Debug)]
@@ -184,6 +189,7 @@ impl ObjectBackend {
                 held_bytes: u64::MAX,
                 retry: Duration::ZERO,
                 known: true,
+                writers: Writers::Any,
             },
             retries: None,
             presence: None,
@@ -221,7 +227,10 @@ impl ObjectBackend {
 
     /// Whether a key belongs to the store itself, at any depth: one mount may lie below another.
     pub(super) fn is_reserved(&self, key: &str) -> bool {
-        self.kind != StoreKind::HTTP && is_reserved(key)
+        match self.kind {
+            StoreKind::HTTP => has_segment(key, RECORDS),
+            _ => is_reserved(key),
+        }
     }
 
     /// A key of the store itself.
@@ -235,9 +244,11 @@ impl ObjectBackend {
     /// Size, version and time of a value, from the backend's metadata.
     pub(super) fn info(&self, meta: &ObjectMeta) -> ValueInfo {
         let modified = Some(SystemTime::from(meta.last_modified)).filter(|time| *time != UNIX_EPOCH);
-        let version = match meta.e_tag.as_deref().filter(|tag| !tag.is_empty()) {
-            Some(tag) => self.version(tag),
-            None => Version::weak(&format!("{:x}-{:x}", meta.last_modified.timestamp_micros(), meta.size)),
+        let version = if let Some(tag) = meta.e_tag.as_deref().filter(|tag| !tag.is_empty()) {
+            self.version(tag)
+        } else {
+            let tag = format!("{:x}-{:x}", meta.last_modified.timestamp_micros(), meta.size);
+            if self.is_sole_writer() { Version::strong(&tag) } else { Version::weak(&tag) }
         };
         ValueInfo { size: meta.size, version, modified }
     }
@@ -248,7 +259,8 @@ impl ObjectBackend {
         let tag = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')).unwrap_or(tag);
         match &self.memory {
             Some(memory) => Version::strong(&format!("{}{tag}", memory.epoch)),
-            None if strong => Version::strong(tag),
+            // Where all writes are this server's, each gives the value another tag.
+            None if strong || self.is_sole_writer() => Version::strong(tag),
             None => Version::weak(tag),
         }
     }
@@ -259,7 +271,9 @@ impl ObjectBackend {
             Some(memory) => version.tag().strip_prefix(memory.epoch.as_str())?,
             None => version.tag(),
         };
-        version.is_strong().then(|| format!("\"{tag}\""))
+        // A tag that the web server calls weak matches no condition there.
+        let is_heeded = !(self.is_sole_writer() && self.kind == StoreKind::HTTP);
+        (version.is_strong() && is_heeded).then(|| format!("\"{tag}\""))
     }
 
     /// Excludes other writers of a store in memory.
@@ -268,6 +282,11 @@ impl ObjectBackend {
             Some(memory) => Some(memory.writers.lock().await),
             None => None,
         }
+    }
+
+    /// Whether no other program writes to the backend.
+    pub(super) fn is_sole_writer(&self) -> bool {
+        self.options.writers == Writers::One
     }
 
     pub(super) fn check_writable(&self) -> Result<(), StoreError> {
@@ -320,8 +339,8 @@ impl Store for ObjectBackend {
         condition: WriteCondition,
     ) -> Result<SetResult, StoreError> {
         self.check_writable()?;
-        if self.kind != StoreKind::HTTP {
-            check_not_reserved(key.as_str())?;
+        if self.is_reserved(key.as_str()) {
+            return Err(StoreError::InvalidKey("its name belongs to the store itself"));
         }
         self.write(key, body, condition).await
     }
@@ -339,16 +358,18 @@ impl Store for ObjectBackend {
         self.remove_prefix(prefix).await
     }
 
-    /// The same backend below the reserved name. A web server keeps none: its reserved names are its own.
+    /// The same backend below a reserved name. At a web server, records are kept by the only server that writes there.
     async fn own_area(&self, area: OwnArea) -> Result<SharedStore, StoreError> {
         self.check_writable()?;
-        if self.kind == StoreKind::HTTP {
-            return Err(StoreError::NotSupported(match area {
-                OwnArea::Uploads => "uploads in parts",
-                OwnArea::Appends => "appending",
-            }));
-        }
-        let prefix = StorePrefix::parse(&format!("{}{RESERVED}/{}/", self.prefix, area.name()));
+        let reserved = match (self.kind, area) {
+            (StoreKind::HTTP, OwnArea::Uploads) => return Err(StoreError::NotSupported("uploads in parts")),
+            (StoreKind::HTTP, OwnArea::Appends) if !self.is_sole_writer() => {
+                return Err(StoreError::NotSupported("appending"));
+            }
+            (StoreKind::HTTP, OwnArea::Appends) => RECORDS,
+            _ => RESERVED,
+        };
+        let prefix = StorePrefix::parse(&format!("{}{reserved}/{}/", self.prefix, area.name()));
         let prefix =
             prefix.map_err(|_too_long| StoreError::InvalidKey("the prefix of the mount is too long"))?;
         Ok(Arc::new(Self { prefix, ..self.clone() }))
@@ -390,7 +411,7 @@ impl Shortcuts for ObjectBackend {
     fn capabilities(&self) -> Capabilities {
         match self.kind {
             StoreKind::MEMORY => Capabilities::MEMORY,
-            _ => Capabilities::REMOTE,
+            _ => Capabilities { sole_writer: self.is_sole_writer(), ..Capabilities::REMOTE },
         }
     }
 

@@ -69,6 +69,9 @@ impl ObjectBackend {
         payload: PutPayload,
         condition: &WriteCondition,
     ) -> Result<SetResult, StoreError> {
+        if self.is_sole_writer() {
+            return self.put_alone(path, payload, condition).await;
+        }
         let _alone = self.writers().await;
         let created = match self.kind {
             StoreKind::MEMORY => self.meta(key).await?.is_none(),
@@ -109,8 +112,9 @@ impl ObjectBackend {
         while let Some(piece) = body.try_next().await? {
             upload.put(piece).await?;
         }
-        let ours = self.clone();
+        let (ours, path) = (self.clone(), path.clone());
         finish(async move {
+            let _alone = ours.sole_lock(&path).await;
             let result = upload.finish().await?;
             Ok(ours.outcome(false, &result))
         })
@@ -126,6 +130,9 @@ impl ObjectBackend {
         key: &StoreKey,
         condition: &WriteCondition,
     ) -> Result<bool, StoreError> {
+        if self.is_sole_writer() {
+            return self.remove_alone(&self.path(key)?, condition).await;
+        }
         if self.memory.is_none() && *condition != WriteCondition::Always {
             return self.remove_if(key, condition).await;
         }

@@ -91,6 +91,7 @@ pub(super) fn object_options(options: &StoreOptions) -> ObjectOptions {
         retry: options.remote.timeouts().retry,
         // The providers' own servers heed conditions; of others nothing is known.
         known: options.bucket.endpoint.is_none(),
+        writers: options.writers,
     }
 }
 

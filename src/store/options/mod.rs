@@ -5,6 +5,8 @@
 
 mod section;
 mod store_options;
+mod writers;
 
 pub(super) use section::{Section, TableKeys, read_entry, section};
 pub use store_options::*;
+pub use writers::Writers;

@@ -12,7 +12,7 @@ use url::{Host, Url};
 use super::section::{section, sections};
 use crate::store::backend::ThrottleOptions;
 use crate::store::object::TimeoutOptions;
-use crate::store::{LocalOptions, PinnedVersion, Secret};
+use crate::store::{LocalOptions, PinnedVersion, Secret, Writers};
 
 /// Options of the backend; each is for the backends that it names. Secrets are best set by environment variables, such as
 /// `ZARRD__MOUNTS__NAME__OPTIONS__SECRET_ACCESS_KEY`.
@@ -21,6 +21,9 @@ pub struct StoreOptions {
     /// Whether values may be written and erased. A right of the mount: not read from the table.
     #[serde(skip)]
     pub writable: bool,
+    /// Who writes to the backend. A promise of the mount: not read from the table.
+    #[serde(skip)]
+    pub writers: Writers,
     /// Whether URLs are signed for callers. A right of the mount: not read from the table.
     #[serde(skip)]
     pub signs_urls: bool,
@@ -65,6 +68,7 @@ impl Default for StoreOptions {
         let local = LocalOptions::default();
         Self {
             writable: local.writable,
+            writers: Writers::Any,
             signs_urls: false,
             trusts_file_times: local.trusts_file_times,
             references: Vec::new(),
