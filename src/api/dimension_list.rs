@@ -28,6 +28,14 @@ pub(crate) enum DimensionError {
         /// The last number.
         last: usize,
     },
+    /// No dimension is named.
+    #[error("no dimension of the array is named; name one of {known}, or give a number from 0 to {last}")]
+    Unnamed {
+        /// The names of the dimensions.
+        known: String,
+        /// The last number.
+        last: usize,
+    },
     /// The array has no dimensions.
     #[error("the array has no dimensions")]
     None,
@@ -44,7 +52,7 @@ pub(crate) enum DimensionError {
 impl Classify for DimensionError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Unknown { .. } | Self::None | Self::Twice(_) | Self::Dropped(_) => {
+            Self::Unknown { .. } | Self::Unnamed { .. } | Self::None | Self::Twice(_) | Self::Dropped(_) => {
                 ErrorClass::InvalidRequest
             }
         }
@@ -102,6 +110,9 @@ pub(crate) fn dimension(name: &str, names: &[Option<String>], rank: usize) -> Re
     number.ok_or_else(|| {
         let known = (0..rank).map(|dimension| names.get(dimension).and_then(Option::as_deref));
         let known: Vec<&str> = known.map(|name| name.unwrap_or("(unnamed)")).collect();
+        if name.is_empty() {
+            return DimensionError::Unnamed { known: known.join(", "), last };
+        }
         let name = name.chars().take(SHOWN_CHARACTERS).collect();
         DimensionError::Unknown { name, count: called.len(), known: known.join(", "), last }
     })

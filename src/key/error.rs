@@ -32,7 +32,10 @@ pub enum KeyError {
     #[error("a key has at most {MAX_KEY_SEGMENTS} segments; this one has {0}")]
     TooDeep(usize),
     /// The specification reserves or forbids the node name.
-    #[error("`{0}` is not a node name (Zarr core, \"Node names\")")]
+    #[error(
+        "`{0}` is not the name of a node: names begin with something else than `__`, have more than periods, and are not those of \
+         metadata documents (Zarr core, \"Node names\")"
+    )]
     NodeName(String),
 }
 

@@ -4,6 +4,9 @@ use std::fmt;
 
 use super::{KeyError, StoreKey, StorePrefix};
 
+/// The names of metadata documents.
+const DOCUMENTS: [&str; 5] = ["zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"];
+
 /// The path of a node, without the specification's leading slash: empty for the root, else such as `a/b`.
 ///
 /// Invariants: those of a [`StorePrefix`]. Names that the specification reserves (`__…`, only periods, `zarr.json`) can
@@ -70,13 +73,14 @@ impl NodePath {
         is_reserved_in_v3(self.name())
     }
 
-    /// Checks each name against the rules for new nodes: not only periods, no leading `__`, not `zarr.json`.
+    /// Checks each name against the rules for new nodes of any format: not only periods, no leading `__`, and no name of a metadata
+    /// document.
     ///
     /// # Errors
     /// [`KeyError::NodeName`] with the first name that breaks a rule.
     pub fn check_names(&self) -> Result<(), KeyError> {
         for name in self.as_str().split('/').filter(|name| !name.is_empty()) {
-            if name.bytes().all(|byte| byte == b'.') || is_reserved_in_v3(name) || name == "zarr.json" {
+            if name.bytes().all(|byte| byte == b'.') || is_reserved_in_v3(name) || DOCUMENTS.contains(&name) {
                 return Err(KeyError::NodeName(name.to_owned()));
             }
         }
@@ -109,7 +113,7 @@ mod tests {
 
     #[test]
     fn reserved_names_are_accepted_for_reading_and_rejected_for_new_nodes() {
-        for text in ["__zarr", "a/__x", "a/...", "zarr.json"] {
+        for text in ["__zarr", "a/__x", "a/...", "zarr.json", ".zarray/a"] {
             assert!(NodePath::parse(text).unwrap().check_names().is_err(), "{text}");
         }
         assert!(NodePath::parse("a/b..c/_x").unwrap().check_names().is_ok());

@@ -85,6 +85,24 @@ pub struct GroupMetadata {
 }
 
 impl ArrayMetadata {
+    /// Whether an array of each has the same elements in the same stored values: all that decides about that is the same, which is
+    /// neither the lengths of dimensions nor their names, nor attributes.
+    #[must_use]
+    pub fn is_stored_as(&self, other: &Self) -> bool {
+        // A separator that a document of v2 leaves out was found among the stored keys.
+        let unknown = ChunkKeyEncodingMetadata::V2Unspecified;
+        let has_same_keys = self.chunk_key_encoding == other.chunk_key_encoding
+            || self.chunk_key_encoding == unknown
+            || other.chunk_key_encoding == unknown;
+        has_same_keys
+            && self.zarr_format == other.zarr_format
+            && self.shape.len() == other.shape.len()
+            && self.data_type == other.data_type
+            && self.chunk_grid == other.chunk_grid
+            && self.fill_value == other.fill_value
+            && self.codecs == other.codecs
+    }
+
     /// Upper bound on its memory in bytes, given the total size of its documents.
     #[must_use]
     pub fn memory_bytes(&self, document_bytes: u64) -> u64 {

@@ -3,22 +3,36 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use futures::stream::{self, StreamExt};
+use futures::stream::{FuturesUnordered, StreamExt};
 
+use super::array_identity::ArrayIdentity;
 use super::chunk_part::ChunkPart;
+use super::error::WriteError;
 use super::lease::LeaseOwner;
-use super::line::WriteLines;
+use super::line::{ValueWrite, WriteLines};
 use super::options::WriteOptions;
 use super::plan::WritePlan;
 use super::stored_chunk::{StoredChunk, VersionCheck};
-use super::written::Written;
+use super::written::{StoredValueReport, Written};
 use crate::array::Array;
-use crate::chunk::{CopyRegion, Elements, Subset};
+use crate::chunk::{ChunkCoords, CopyRegion, Elements, Subset};
 use crate::cpu::ComputePool;
 use crate::units::Clock;
+
+/// The most values that are begun after one check of the array.
+const BEGUN_TOGETHER: usize = 64;
+
+/// What must hold for values to be stored.
+#[derive(Clone, Default)]
+pub struct WriteChecks {
+    /// Must allow the version that each stored value has before.
+    pub value: Option<VersionCheck>,
+    /// The array that the elements were made for.
+    pub array: Option<Arc<ArrayIdentity>>,
+}
 
 /// Writes elements. Clones share the lines of writers, so a process has one.
 #[derive(Clone)]
@@ -86,8 +100,7 @@ impl ArrayWriter {
         Self { options: WriteOptions { erase_fill: false, ..self.options }, ..self.clone() }
     }
 
-    /// Writes the elements of a band: in C order, or one for all places. If `check` is given, it must allow the version that each
-    /// stored value has before.
+    /// Writes the elements of a band: in C order, or one for all places, as far as the checks allow it.
     ///
     /// After the first failure no further value is begun; those that were, are waited for.
     pub async fn write(
@@ -96,29 +109,46 @@ impl ArrayWriter {
         band: &Subset,
         elements: Elements,
         is_same_everywhere: bool,
-        check: Option<VersionCheck>,
+        checks: &WriteChecks,
     ) -> Written {
         let item = array.metadata().data_type.element_bytes();
         let stride = if is_same_everywhere { 0 } else { item };
         let region = CopyRegion::packed(band.axes(), stride);
-        let has_failed = AtomicBool::new(false);
-        let pieces = region.split_by_chunks(array.grid().axes()).take_while(|_| !has_failed.load(Relaxed));
-        let writes = pieces.map(|(coords, region)| {
-            let (elements, check) = (elements.clone(), check.clone());
-            async move {
-                let chunk = StoredChunk::new(array, coords)?;
-                let part = ChunkPart { region, elements };
-                self.lines.write(chunk, part, check, self.options.erase_fill).await
+        let mut pieces = region.split_by_chunks(array.grid().axes()).enumerate();
+        let mut writes = FuturesUnordered::new();
+        let (mut written, mut is_going_on) = (Written::default(), true);
+        loop {
+            while is_going_on && writes.len() < self.options.max_concurrency.max(1) {
+                let Some((number, (coords, region))) = pieces.next() else {
+                    is_going_on = false;
+                    break;
+                };
+                if number.is_multiple_of(BEGUN_TOGETHER)
+                    && let Some(identity) = &checks.array
+                    && let Err(error) = identity.check().await
+                {
+                    written.add(Err(error));
+                    is_going_on = false;
+                    break;
+                }
+                let part = ChunkPart { region, elements: elements.clone() };
+                writes.push(self.write_chunk(array, coords, part, checks.value.clone()));
             }
-        });
-        let concurrency = self.options.max_concurrency.max(1);
-        let mut written = Written::default();
-        let mut writes = stream::iter(writes).buffer_unordered(concurrency);
-        while let Some(outcome) = writes.next().await {
-            has_failed.fetch_or(outcome.is_err(), Relaxed);
+            let Some(outcome) = writes.next().await else { return written };
+            is_going_on &= outcome.is_ok();
             written.add(outcome);
         }
-        written
+    }
+
+    async fn write_chunk(
+        &self,
+        array: &Arc<Array>,
+        coords: ChunkCoords,
+        part: ChunkPart,
+        check: Option<VersionCheck>,
+    ) -> Result<StoredValueReport, WriteError> {
+        let chunk = StoredChunk::new(array, coords)?;
+        self.lines.write(ValueWrite { chunk, part, check, erases_fill: self.options.erase_fill }).await
     }
 }
 

@@ -67,11 +67,19 @@ pub enum WriteError {
     /// The backend does not check conditions, so that a part of a value cannot be written without losing other writes.
     #[error(
         "writing a part of `{key}` is not supported: the backend does not check conditions, so that other writes could be \
-         lost; write whole chunks"
+         lost; write whole chunks, or set `writers = \"one\"` of the mount if this server alone writes to it"
     )]
     NoConditions {
         /// The key of the value.
         key: StoreKey,
+    },
+    /// The array is gone, or another one is at its path.
+    #[error(
+        "the array at `{path}` was erased, or created again as another one, after the request began; open it again"
+    )]
+    Replaced {
+        /// The path.
+        path: NodePath,
     },
     /// The condition of the write does not hold; nothing was written.
     #[error("the condition does not hold; nothing was written")]
@@ -109,6 +117,7 @@ impl WriteError {
             | Self::Codecs { .. }
             | Self::Read { .. }
             | Self::NoConditions { .. }
+            | Self::Replaced { .. }
             | Self::ConditionFailed
             | Self::Contended { .. }
             | Self::Cpu(_) => true,
@@ -129,6 +138,7 @@ impl Classify for WriteError {
             }
             Self::Codecs { source, .. } => source.class(),
             Self::Read { source, .. } | Self::Store { source, .. } => source.class(),
+            Self::Replaced { .. } => ErrorClass::Conflict,
             Self::ConditionFailed => ErrorClass::PreconditionFailed,
             Self::Contended { .. } => ErrorClass::Overloaded,
             Self::Cpu(error) => error.class(),

@@ -1,7 +1,8 @@
 //! Writes that are made only as long as something else holds.
 //!
 //! The version of each stored value is read first, then it is checked whether the write is still allowed, and then the value is
-//! stored at that version. Who is not allowed any more because another writer has begun, cannot change what that one has stored.
+//! stored at that version. Who is not allowed any more because another writer has begun, cannot change what that one has stored. Until
+//! then no other write of this process changes the values ([`ValueTurn`](super::line::ValueTurn)).
 
 use std::future::ready;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::array_writer::ArrayWriter;
 use super::chunk_part::ChunkPart;
 use super::error::WriteError;
+use super::line::ValueWrite;
 use super::pause::{ATTEMPTS, pause};
 use super::stored_chunk::{StoredChunk, VersionCheck};
 use crate::array::Array;
@@ -29,11 +31,21 @@ pub(super) trait WriteGuard {
     fn check(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 
+/// Parts of stored values that are written while a guard allows it.
+struct GuardedParts<P> {
+    parts: P,
+    /// Whether only values that are there are written.
+    only_stored: bool,
+    /// Whether a chunk of nothing but the fill value is erased.
+    erases_fill: bool,
+}
+
 impl ArrayWriter {
     /// Writes the elements of a band, in C order, while `guard` allows it. Each value is stored, also one of fill values.
     ///
     /// # Errors
-    /// The first error of `guard`; [`WriteError`], also if others change a value at each attempt. Some values may be stored then.
+    /// The first error of `guard`; [`WriteError`], also if other processes change a value at each attempt. Some values may be stored
+    /// then.
     pub(super) async fn write_guarded<G: WriteGuard + Send, E: From<WriteError> + From<G::Error>>(
         &self,
         array: &Arc<Array>,
@@ -42,18 +54,42 @@ impl ArrayWriter {
         guard: &mut G,
     ) -> Result<(), E> {
         let region = CopyRegion::packed(band.axes(), array.metadata().data_type.element_bytes());
-        let mut parts = region.split_by_chunks(array.grid().axes()).map(|(coords, region)| {
-            let chunk = StoredChunk::new(array, coords)?;
-            Ok::<_, WriteError>((chunk, ChunkPart { region, elements: elements.clone() }))
-        });
+        let parts = parts(array, &region, elements);
+        self.run_guarded(GuardedParts { parts, only_stored: false, erases_fill: false }, guard).await
+    }
+
+    /// Gives all elements of a band the same value, in the stored values that are there, while `guard` allows it.
+    ///
+    /// # Errors
+    /// As [`ArrayWriter::write_guarded`].
+    pub(super) async fn fill_guarded<G: WriteGuard + Send, E: From<WriteError> + From<G::Error>>(
+        &self,
+        array: &Arc<Array>,
+        band: &Subset,
+        element: &Elements,
+        guard: &mut G,
+    ) -> Result<(), E> {
+        let region = CopyRegion::packed(band.axes(), 0);
+        let (parts, erases_fill) = (parts(array, &region, element), self.options().erase_fill);
+        self.run_guarded(GuardedParts { parts, only_stored: true, erases_fill }, guard).await
+    }
+
+    async fn run_guarded<P, G, E>(&self, mut guarded: GuardedParts<P>, guard: &mut G) -> Result<(), E>
+    where
+        P: Iterator<Item = Result<(StoredChunk, ChunkPart), WriteError>> + Send,
+        G: WriteGuard + Send,
+        E: From<WriteError> + From<G::Error>,
+    {
         loop {
-            let mut left: Vec<_> = parts.by_ref().take(TOGETHER).collect::<Result<_, _>>()?;
+            let left: Result<Vec<_>, _> = guarded.parts.by_ref().take(TOGETHER).collect();
+            let mut left = left?;
             if left.is_empty() {
                 return Ok(());
             }
+            let (only_stored, erases_fill) = (guarded.only_stored, guarded.erases_fill);
             for attempt in 0..ATTEMPTS {
                 pause(attempt).await;
-                left = self.write_once::<G, E>(left, guard).await?;
+                left = self.write_once::<G, E>(left, (only_stored, erases_fill), guard).await?;
                 if left.is_empty() {
                     break;
                 }
@@ -64,22 +100,28 @@ impl ArrayWriter {
         }
     }
 
-    /// Writes parts of values. Returns those whose value has changed since its version was read.
+    /// Writes parts of values, of which each has its turn meanwhile. Returns those whose value another process has changed since its
+    /// version was read.
     async fn write_once<G: WriteGuard + Send, E: From<WriteError> + From<G::Error>>(
         &self,
         parts: Vec<(StoredChunk, ChunkPart)>,
+        (only_stored, erases_fill): (bool, bool),
         guard: &mut G,
     ) -> Result<Vec<(StoredChunk, ChunkPart)>, E> {
         let concurrency = self.options().max_concurrency.max(1);
-        let find = parts.into_iter().map(|(chunk, part)| async move {
+        let chunks: Vec<StoredChunk> = parts.iter().map(|(chunk, _)| chunk.clone()).collect();
+        let turns = self.lines().turns(&chunks).await?;
+        let find = parts.into_iter().zip(turns).map(|((chunk, part), turn)| async move {
             let version = chunk.version().await?;
-            Ok::<_, WriteError>((chunk, part, version))
+            Ok::<_, WriteError>((chunk, part, turn, version))
         });
         let found: Vec<_> = stream::iter(find).buffer_unordered(concurrency).try_collect().await?;
         guard.check().await?;
-        let write = found.into_iter().map(|(chunk, part, version)| async move {
-            let check = same_version(version);
-            match self.lines().write(chunk.clone(), part.clone(), Some(check), false).await {
+        let found = found.into_iter().filter(|(.., version)| !only_stored || version.is_some());
+        let write = found.map(|(chunk, part, turn, version)| async move {
+            let check = Some(same_version(version));
+            let write = ValueWrite { chunk: chunk.clone(), part: part.clone(), check, erases_fill };
+            match self.lines().write_in_turn(&turn, write).await {
                 Ok(_stored) => Ok(None),
                 Err(WriteError::ConditionFailed) => Ok(Some((chunk, part))),
                 Err(error) => Err(error),
@@ -88,6 +130,18 @@ impl ArrayWriter {
         let written = stream::iter(write).buffer_unordered(concurrency);
         Ok(written.try_filter_map(|changed| ready(Ok::<_, WriteError>(changed))).try_collect().await?)
     }
+}
+
+/// The stored values of a region, with the part of each.
+fn parts<'r>(
+    array: &'r Arc<Array>,
+    region: &'r CopyRegion,
+    elements: &'r Elements,
+) -> impl Iterator<Item = Result<(StoredChunk, ChunkPart), WriteError>> + Send + 'r {
+    region.split_by_chunks(array.grid().axes()).map(|(coords, region)| {
+        let chunk = StoredChunk::new(array, coords)?;
+        Ok((chunk, ChunkPart { region, elements: elements.clone() }))
+    })
 }
 
 /// Allows a value of this version, or none if there was none.

@@ -3,6 +3,9 @@
 //! The first writer of a value starts a task, which takes all writes that wait, stores them together, answers them, and goes on
 //! until none is left. The task does not end with the requests: once a write is in the line, a disconnect of its client does not
 //! stop it.
+//!
+//! A writer that must do more between reading a value's version and storing it takes a [`ValueTurn`]: it waits in the line as a write
+//! does, and while it has its turn no other write of this process changes the value. So it comes through however many others write.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -13,32 +16,54 @@ use tokio::sync::oneshot;
 use super::chunk_part::ChunkPart;
 use super::error::WriteError;
 use super::pause::{ATTEMPTS, pause};
-use super::stored_chunk::{StoreAttempt, StoredChunk, VersionCheck};
+use super::stored_chunk::{StoreAttempt, StoredChunk, ValuePlace, VersionCheck};
 use super::written::StoredValueReport;
 use crate::cpu::ComputePool;
-use crate::key::StoreKey;
 use crate::store::Version;
 
 /// The most writes that are stored together.
 const MAX_TOGETHER: usize = 1024;
 
-/// A stored value: its mount and its key.
-type ValueName = (Arc<str>, StoreKey);
-
-/// A write of one stored value that waits.
-struct WaitingWrite {
-    chunk: StoredChunk,
-    part: ChunkPart,
-    check: Option<VersionCheck>,
-    erases_fill: bool,
-    answer: oneshot::Sender<Result<StoredValueReport, WriteError>>,
+/// A write of one stored value.
+pub(super) struct ValueWrite {
+    pub(super) chunk: StoredChunk,
+    pub(super) part: ChunkPart,
+    /// Must allow the version that the value has before this write.
+    pub(super) check: Option<VersionCheck>,
+    /// Whether a chunk of nothing but the fill value is erased.
+    pub(super) erases_fill: bool,
 }
+
+/// Where the outcome of a write goes.
+type WriteAnswer = oneshot::Sender<Result<StoredValueReport, WriteError>>;
+
+/// Who waits in a line.
+enum LinePlace {
+    /// A write, and where its outcome goes.
+    Write(Box<ValueWrite>, WriteAnswer),
+    /// Who wants the value for itself.
+    Turn(oneshot::Sender<ValueTurn>),
+}
+
+/// What the head of a line does next.
+enum HeadStep {
+    /// It stores these writes together, and answers them.
+    Store(Vec<ValueWrite>, Vec<WriteAnswer>),
+    /// It gives the value away for a while.
+    GiveTurn(oneshot::Sender<ValueTurn>),
+}
+
+/// The right to change one stored value, which no other writer of this process has at the same time. It ends when it is dropped.
+#[derive(Debug)]
+pub(super) struct ValueTurn(
+    #[expect(dead_code, reason = "the line waits until it is dropped")] oneshot::Sender<()>,
+);
 
 /// The lines of all stored values that are being written. Clones share them.
 #[derive(Clone)]
 pub(super) struct WriteLines {
     cpu: ComputePool,
-    waiting: Arc<Mutex<HashMap<ValueName, VecDeque<WaitingWrite>>>>,
+    waiting: Arc<Mutex<HashMap<ValuePlace, VecDeque<LinePlace>>>>,
 }
 
 impl WriteLines {
@@ -47,41 +72,68 @@ impl WriteLines {
         Self { cpu, waiting: Arc::default() }
     }
 
-    /// Writes a part of a value, together with all others that wait. If `check` is given, it must allow the version that the
-    /// value has before this write.
+    /// Writes a part of a value, together with all others that wait.
     ///
     /// # Errors
     /// [`WriteError`].
-    pub(super) async fn write(
-        &self,
-        chunk: StoredChunk,
-        part: ChunkPart,
-        check: Option<VersionCheck>,
-        erases_fill: bool,
-    ) -> Result<StoredValueReport, WriteError> {
-        let name = (Arc::clone(&chunk.place.mount), chunk.place.key.clone());
-        let (answer, answered) = oneshot::channel();
-        let write = WaitingWrite { chunk, part, check, erases_fill, answer };
-        let is_first = {
-            let mut waiting = self.waiting();
-            if let Some(line) = waiting.get_mut(&name) {
-                line.push_back(write);
-                false
-            } else {
-                waiting.insert(name.clone(), VecDeque::from([write]));
-                true
-            }
-        };
+    pub(super) async fn write(&self, write: ValueWrite) -> Result<StoredValueReport, WriteError> {
+        let name = write.chunk.name();
         let key = name.1.clone();
-        if is_first {
-            let head = LineHead { lines: self.clone(), name, has_ended: false };
-            tokio::spawn(head.run());
-        }
+        let (answer, answered) = oneshot::channel();
+        self.enter([(name, LinePlace::Write(Box::new(write), answer))]);
         answered.await.unwrap_or(Err(WriteError::Lost { key }))
     }
 
+    /// Waits until all of these values are its own. It has a place in all lines at the same time, so that of two that want the
+    /// same values one gets all of them.
+    ///
+    /// # Errors
+    /// [`WriteError::Lost`].
+    pub(super) async fn turns(&self, chunks: &[StoredChunk]) -> Result<Vec<ValueTurn>, WriteError> {
+        let (places, promised): (Vec<_>, Vec<_>) = chunks
+            .iter()
+            .map(|chunk| {
+                let (turn, promised) = oneshot::channel();
+                ((chunk.name(), LinePlace::Turn(turn)), (chunk, promised))
+            })
+            .unzip();
+        self.enter(places);
+        let mut turns = Vec::with_capacity(chunks.len());
+        for (chunk, promised) in promised {
+            let lost = |_gone| WriteError::Lost { key: chunk.place.key.clone() };
+            turns.push(promised.await.map_err(lost)?);
+        }
+        Ok(turns)
+    }
+
+    /// Writes a part of a value in a turn of the caller.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub(super) async fn write_in_turn(
+        &self,
+        _turn: &ValueTurn,
+        write: ValueWrite,
+    ) -> Result<StoredValueReport, WriteError> {
+        let version = commit(&self.cpu, std::slice::from_ref(&write)).await?;
+        Ok(StoredValueReport { version, is_whole: write.chunk.is_covered(&write.part) })
+    }
+
+    /// Gives each its place at the end of the line of its value, all at the same time.
+    fn enter(&self, places: impl IntoIterator<Item = (ValuePlace, LinePlace)>) {
+        let mut waiting = self.waiting();
+        for (name, place) in places {
+            if let Some(line) = waiting.get_mut(&name) {
+                line.push_back(place);
+            } else {
+                waiting.insert(name.clone(), VecDeque::from([place]));
+                tokio::spawn(LineHead { lines: self.clone(), name, has_ended: false }.run());
+            }
+        }
+    }
+
     /// No code panics while it holds the lock.
-    fn waiting(&self) -> MutexGuard<'_, HashMap<ValueName, VecDeque<WaitingWrite>>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<ValuePlace, VecDeque<LinePlace>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -89,45 +141,69 @@ impl WriteLines {
 /// The task at the head of a line. When it is dropped, however it ends, the line is gone.
 struct LineHead {
     lines: WriteLines,
-    name: ValueName,
+    name: ValuePlace,
     /// Whether the line has ended. There may be a new one of the same name since.
     has_ended: bool,
 }
 
 impl LineHead {
     async fn run(mut self) {
-        while let Some(batch) = self.next_batch() {
-            let outcome = commit(&self.lines.cpu, &batch).await;
-            for write in batch {
-                let is_whole = write.chunk.is_covered(&write.part);
-                let outcome = outcome.clone().map(|version| StoredValueReport { version, is_whole });
-                // The request may be gone.
-                let _ = write.answer.send(outcome);
+        while let Some(next) = self.next() {
+            match next {
+                HeadStep::Store(batch, answers) => {
+                    let outcome = commit(&self.lines.cpu, &batch).await;
+                    for (write, answer) in batch.into_iter().zip(answers) {
+                        let is_whole = write.chunk.is_covered(&write.part);
+                        let outcome = outcome.clone().map(|version| StoredValueReport { version, is_whole });
+                        // The request may be gone.
+                        let _ = answer.send(outcome);
+                    }
+                }
+                HeadStep::GiveTurn(turn) => {
+                    let (held, ended) = oneshot::channel();
+                    // Who wanted it may be gone. The turn ends when it is dropped.
+                    if turn.send(ValueTurn(held)).is_ok() {
+                        let _ = ended.await;
+                    }
+                }
             }
         }
     }
 
-    /// The writes at the front that can be stored together; `None` if none waits, and then the line has ended.
-    fn next_batch(&mut self) -> Option<Vec<WaitingWrite>> {
+    /// What is at the front: the writes that can be stored together, or a turn; `None` if none waits, and then the line has ended.
+    fn next(&mut self) -> Option<HeadStep> {
         let mut waiting = self.lines.waiting();
         let line = waiting.get_mut(&self.name)?;
-        let Some(first) = line.pop_front() else {
-            waiting.remove(&self.name);
-            self.has_ended = true;
-            return None;
+        let (mut batch, mut answers) = match line.pop_front() {
+            Some(LinePlace::Write(write, answer)) => (vec![*write], vec![answer]),
+            Some(LinePlace::Turn(turn)) => return Some(HeadStep::GiveTurn(turn)),
+            None => {
+                waiting.remove(&self.name);
+                self.has_ended = true;
+                return None;
+            }
         };
-        let mut batch = vec![first];
-        // A check is for the value before its write, and for that write alone: where it fails, the others are still stored.
-        while let (Some(first), Some(next)) = (batch.first(), line.front())
-            && batch.len() < MAX_TOGETHER
-            && first.check.is_none()
-            && next.check.is_none()
-            && next.erases_fill == first.erases_fill
-            && next.chunk.is_encoded_as(&first.chunk)
+        while batch.len() < MAX_TOGETHER
+            && let (Some(first), Some(LinePlace::Write(next, _))) = (batch.first(), line.front())
+            && next.can_be_stored_with(first)
         {
-            batch.extend(line.pop_front());
+            if let Some(LinePlace::Write(write, answer)) = line.pop_front() {
+                batch.push(*write);
+                answers.push(answer);
+            }
         }
-        Some(batch)
+        Some(HeadStep::Store(batch, answers))
+    }
+}
+
+impl ValueWrite {
+    /// Whether both can be stored in one step. A check is for the value before its write, and for that write alone: where it fails,
+    /// the others are still stored.
+    fn can_be_stored_with(&self, first: &Self) -> bool {
+        first.check.is_none()
+            && self.check.is_none()
+            && self.erases_fill == first.erases_fill
+            && self.chunk.is_encoded_as(&first.chunk)
     }
 }
 
@@ -140,8 +216,8 @@ impl Drop for LineHead {
 }
 
 /// Stores the parts of a batch in one step. Returns the new version, if the backend reports it.
-async fn commit(cpu: &ComputePool, batch: &[WaitingWrite]) -> Result<Option<Version>, WriteError> {
-    let Some(WaitingWrite { chunk, check, erases_fill, .. }) = batch.first() else { return Ok(None) };
+async fn commit(cpu: &ComputePool, batch: &[ValueWrite]) -> Result<Option<Version>, WriteError> {
+    let Some(ValueWrite { chunk, check, erases_fill, .. }) = batch.first() else { return Ok(None) };
     // Nothing remains of what is before a write of the whole value.
     let last_whole = batch.iter().rposition(|write| chunk.is_covered(&write.part));
     let parts = batch.iter().skip(last_whole.unwrap_or(0)).map(|write| write.part.clone());

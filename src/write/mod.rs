@@ -21,6 +21,7 @@
 //! right.
 
 mod append;
+mod array_identity;
 mod array_writer;
 mod chunk_part;
 mod error;
@@ -40,7 +41,8 @@ mod written;
 mod tests;
 
 pub use append::{Append, AppendError, AppendWriter, Appended, GroupAppend, GroupPart};
-pub use array_writer::ArrayWriter;
+pub use array_identity::ArrayIdentity;
+pub use array_writer::{ArrayWriter, WriteChecks};
 pub use chunk_part::ChunkPart;
 pub use error::WriteError;
 pub use lease::{AppendKey, LeaseError};

@@ -12,7 +12,11 @@ use crate::array::{Array, ArrayError, StoredKey};
 use crate::chunk::ChunkCoords;
 use crate::codec::CodecChain;
 use crate::cpu::ComputePool;
+use crate::key::StoreKey;
 use crate::store::{ByteRange, StoreError, ValueBody, Version, WriteCondition};
+
+/// A stored value: its mount and its key.
+pub(super) type ValuePlace = (Arc<str>, StoreKey);
 
 /// Whether a value of this version, or (`None`) the absence of one, may be written over.
 pub type VersionCheck = Arc<dyn Fn(Option<&Version>) -> bool + Send + Sync>;
@@ -57,6 +61,11 @@ impl StoredChunk {
         let inside = array.grid().chunk_ranges(&coords).ok_or(ArrayError::Geometry)?;
         let inside = inside.iter().map(|range| range.count).collect();
         Ok(Self { array: Arc::clone(array), chain, coords, shape, inside, place })
+    }
+
+    /// The stored value: its mount and its key.
+    pub(super) fn name(&self) -> ValuePlace {
+        (Arc::clone(&self.place.mount), self.place.key.clone())
     }
 
     /// Whether a part has an element for each place of the chunk. The places of a chunk at the edge that lie outside of the array

@@ -293,6 +293,69 @@ async fn at_says_where_the_array_must_end() {
     assert_eq!(server.json("a").await, json!([0, 0, 0, 7]));
 }
 
+#[tokio::test]
+async fn a_dimension_that_is_not_named_is_asked_for_by_name() {
+    let store = memory();
+    log(3).members(json!({"dimension_names": ["time"]})).store(&store, "a").await;
+    let server = server(&store);
+    for url in ["a?append", "a?append="] {
+        let detail = server.append(url, [1]).await.refuses(400, "invalid-request", url);
+        assert!(detail.contains("`append`") && detail.contains("time"), "{detail}");
+    }
+}
+
+/// Eight clients write the chunk at the end of an array all the time, until `work` is done.
+async fn beside_hot_writers(server: &Server, work: impl Future<Output = ()>) {
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    let hot = (0..8_u8).map(|number| {
+        let is_done = &is_done;
+        async move {
+            let mut written = 0;
+            while !is_done.load(std::sync::atomic::Ordering::Relaxed) || written == 0 {
+                let url = format!("/v1/data/m/a?slice={number}:{}", number + 1);
+                let headers = [("content-type", PLAIN), ("content-length", "1")];
+                let answer = server.request("PUT", &url, &headers, vec![number]).await;
+                assert_eq!(answer.status, 204, "{:?}", answer.body);
+                written += 1;
+            }
+        }
+    });
+    let work = async {
+        work.await;
+        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+    };
+    futures::join!(join_all(hot), work);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn appends_and_changes_of_shape_come_through_beside_writers_of_the_same_chunk() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = zarrd::store::StoreOptions { writable: true, ..zarrd::store::StoreOptions::default() };
+    let open =
+        zarrd::store::open(directory.path().to_str().unwrap(), &options, &crate::support::server::cpu());
+    let store = open.unwrap();
+    let edge = Array::of(&[8]).data_type(crate::support::data_types::data_type("uint8")).chunks(&[64]);
+    let edge = edge.uniform(0);
+    edge.store(&store, "a").await;
+    let fill = u8::try_from(edge.document().1["fill_value"].as_u64().unwrap()).unwrap();
+    let server = server(&store);
+    let headers = [("content-type", "application/json")];
+    beside_hot_writers(&server, async {
+        for length in 9..25 {
+            let answer = server.append("a?append=0", [100]).await;
+            assert_eq!(answer.status, 200, "{length}: {:?}", answer.body);
+        }
+        for length in 25..41 {
+            let body = json!({"shape": [length]}).to_string();
+            let answer = server.request("PATCH", "/v1/nodes/m/a", &headers, body).await;
+            assert_eq!(answer.status, 200, "{length}: {:?}", answer.body);
+        }
+    })
+    .await;
+    let expected: Vec<u8> = (0..8).chain([100; 16]).chain([fill; 16]).collect();
+    assert_eq!(server.elements("m/a", "").await, expected);
+}
+
 /// The place of the record of the one array that there is.
 fn record_key(bucket: &TestS3) -> String {
     let mut keys = bucket.keys().into_iter().filter(|key| key.contains("/appends/"));
@@ -539,6 +602,29 @@ async fn arrays_of_a_group_grow_in_one_step() {
     refused.refuses(409, "different-lengths", "one is longer");
     assert_eq!(refused.json()["written"], false);
     assert_eq!(server.json("g/t").await, json!([0, 0, 0, 1, 2, 7]));
+}
+
+#[tokio::test]
+async fn an_array_of_a_group_that_is_made_again_gets_the_elements_again() {
+    let store = memory();
+    let mount = Mount { writable: true, ..Mount::read_only("m", Arc::clone(&store)) };
+    let server = Server::build(Mount { allow_prefix_delete: true, ..mount }).finish();
+    let headers = [("content-type", "application/json")];
+    let create = async |length: u64| {
+        let body = json!({"shape": [length], "data_type": "uint8", "chunks": [8]}).to_string();
+        assert_eq!(server.request("PUT", "/v1/nodes/m/g/t", &headers, body).await.status, 201);
+    };
+    create(0).await;
+    let parts: [(&str, &[u8]); 1] = [("t", &[1, 2])];
+    let first = server.append_form("one", "g?append=0", &parts).await;
+    assert_eq!(first.json(), json!({"start": 0, "stop": 2}), "{:?}", first.body);
+    assert_eq!(server.append_form("one", "g?append=0", &parts).await.json(), first.json(), "done once");
+    assert_eq!(server.request("DELETE", "/v1/nodes/m/g/t", &[], "").await.status, 204);
+    // It is longer than the append was.
+    create(5).await;
+    let again = server.append_form("one", "g?append=0", &parts).await;
+    assert_eq!(again.json(), json!({"start": 5, "stop": 7}), "{:?}", again.body);
+    assert_eq!(server.json("g/t").await, json!([0, 0, 0, 0, 0, 1, 2]));
 }
 
 #[tokio::test]

@@ -223,7 +223,11 @@ async fn attributes_are_merged_under_the_condition_of_the_request() {
         let held = server.request("PATCH", url, &[("if-match", current.header("etag"))], body).await;
         assert_eq!(held.status, 200, "{held:?}");
         for (body, said) in [
-            (json!({"fill_value": 1}), "expected `shape` or `attributes`"),
+            (json!({"fill_value": 1}), "expected one of `shape`, `attributes`, `dimension_names`"),
+            (json!({"shape": null}), "`shape`"),
+            (json!({"dimension_names": ["x", "y"]}), "1 dimensions"),
+            (json!({"dimension_names": [1]}), "`dimension_names`"),
+            (json!({"dimension_names": {}}), "`dimension_names`"),
             (json!({"shape": [1, 2]}), "dimensions"),
             (json!({"shape": [-1]}), "`shape`"),
             (json!({"shape": [1_u64 << 63]}), "2^63"),
@@ -233,7 +237,92 @@ async fn attributes_are_merged_under_the_condition_of_the_request() {
         ] {
             let answer = server.send_json("PATCH", url, &body).await;
             assert!(answer.refuses(400, "invalid-request", url).contains(said), "{body}: {answer:?}");
+            assert_eq!(answer.json()["written"], false, "{body}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_patch_of_nothing_and_of_a_node_without_dimensions_writes_nothing() {
+    let store = memory();
+    let server = server(&store);
+    assert_eq!(server.create("g", &json!({"node_type": "group"})).await.status, 201);
+    let before = contents(&store).await;
+    let missing = server.send_json("PATCH", "/v1/nodes/m/none", &json!({"attributes": {"a": 1}})).await;
+    missing.refuses(404, "not-found", "a node that is missing");
+    assert_eq!(missing.json()["written"], false);
+    let group = server.send_json("PATCH", "/v1/nodes/m/g", &json!({"dimension_names": []})).await;
+    assert!(group.refuses(400, "invalid-request", "a group").contains("no dimensions"));
+    assert_eq!(group.json()["written"], false);
+    assert_eq!(contents(&store).await, before);
+}
+
+#[tokio::test]
+async fn a_null_member_removes_all_attributes_or_names() {
+    for format in [3, 2] {
+        let store = memory();
+        let server = server(&store);
+        let array =
+            json!({"zarr_format": format, "shape": [4, 2], "data_type": "int8", "attributes": {"a": 1}});
+        assert_eq!(server.create("g/a", &array).await.status, 201);
+        let group = json!({"zarr_format": format, "node_type": "group", "attributes": {"a": 1}});
+        assert_eq!(server.create("g/h", &group).await.status, 201);
+        let patch = async |path: &str, body: Value| {
+            let answer = server.send_json("PATCH", &format!("/v1/nodes/m/g/{path}"), &body).await;
+            assert_eq!(answer.status, 200, "{format} {body}: {answer:?}");
+            answer.json()
+        };
+        for path in ["a", "h"] {
+            let cleared = patch(path, json!({"attributes": null})).await;
+            assert_eq!(cleared["metadata"]["attributes"], json!({}), "{format} {path}");
+        }
+        let named = patch("a", json!({"dimension_names": ["y", "x"], "shape": [6, 2]})).await;
+        assert_eq!(named["metadata"]["dimension_names"], json!(["y", "x"]), "{format}");
+        assert_eq!(server.get("/v1/data/m/g/a?isel.y=5&isel.x=0&format=json").await.json(), 0, "{format}");
+        let unnamed = patch("a", json!({"dimension_names": null})).await;
+        assert!(unnamed["metadata"]["dimension_names"].is_null(), "{format}: {unnamed}");
+        let half =
+            server.send_json("PATCH", "/v1/nodes/m/g/a", &json!({"dimension_names": ["y", null]})).await;
+        assert_eq!(half.status, if format == 3 { 200 } else { 400 }, "{half:?}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_the_specification_reserves_are_no_names_of_new_nodes() {
+    let store = memory();
+    let server = server(&store);
+    assert_eq!(server.create("a", &json!({"shape": [4], "data_type": "int8"})).await.status, 201);
+    let before = contents(&store).await;
+    let file = npy("|u1", "(1,)", &[1]);
+    for path in [
+        "__x",
+        "a__/__x/b",
+        "...",
+        "b/..../c",
+        "zarr.json",
+        ".zarray",
+        "b/.zattrs",
+        ".zgroup/b",
+        ".zmetadata",
+        "%2e%2e",
+        "b%01",
+        "b%7f/c",
+        "b%00",
+    ] {
+        for body in
+            [json!({"node_type": "group"}), json!({"zarr_format": 2, "shape": [1], "data_type": "int8"})]
+        {
+            let answer = server.create(path, &body).await;
+            answer.refuses(400, "invalid-request", path);
+        }
+        let copy = server.ask(axum::http::Method::PUT, &format!("/v1/nodes/m/{path}?copy=a"), &[]).await;
+        copy.refuses(400, "invalid-request", path);
+        let url = format!("/v1/data/m/{path}?create&format=npy");
+        server.request("PUT", &url, &[], file.clone()).await.refuses(400, "invalid-request", path);
+        assert_eq!(contents(&store).await, before, "{path}");
+    }
+    for path in ["_x", "b/x__", "a..b", "...c"] {
+        assert_eq!(server.create(path, &json!({"node_type": "group"})).await.status, 201, "{path}");
     }
 }
 
@@ -458,6 +547,83 @@ async fn a_write_that_began_before_an_array_grew_replaces_nothing_behind_its_old
     });
     assert_eq!(written.await.status, 204);
     assert_eq!(server.get("/v1/data/m/a?format=json").await.json(), json!([1, 1, 1, 1, 9, 9, 9, 9]));
+}
+
+#[tokio::test]
+async fn a_slow_body_is_not_written_to_an_array_that_was_created_again_as_another_one() {
+    for is_local in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let options = LocalOptions { writable: true, ..LocalOptions::default() };
+        let local = || Arc::new(LocalStore::open(directory.path(), &options).unwrap());
+        let store: SharedStore = if is_local { local() } else { memory() };
+        let mount = Mount { writable: true, ..Mount::read_only("m", Arc::clone(&store)) };
+        let server = Server::build(Mount { allow_prefix_delete: true, ..mount }).finish();
+        let array = |shape: u64, data_type: &str| json!({"shape": [shape], "data_type": data_type, "chunks": [4], "codecs": "raw"});
+        let first = array(4, "uint8");
+        for (name, now, is_written) in [
+            ("type", Some(array(4, "int16")), false),
+            (
+                "chunks",
+                Some(json!({"shape": [4], "data_type": "uint8", "chunks": [2], "codecs": "raw"})),
+                false,
+            ),
+            (
+                "fill",
+                Some(json!({"shape": [4], "data_type": "uint8", "chunks": [4], "fill_value": 7})),
+                false,
+            ),
+            ("group", Some(json!({"node_type": "group"})), false),
+            ("gone", None, false),
+            ("longer", Some(array(6, "uint8")), true),
+            ("same", Some(first.clone()), true),
+        ] {
+            assert_eq!(server.create(name, &first).await.status, 201);
+            let url = format!("/v1/nodes/m/{name}");
+            let elements = format!("/v1/data/m/{name}?format=bytes");
+            let written = slow_put(&server, &elements, vec![9; 4], async {
+                let erased = server.ask(axum::http::Method::DELETE, &url, &[]).await;
+                assert_eq!(erased.status, 204, "{erased:?}");
+                if let Some(now) = &now {
+                    assert_eq!(server.create(name, now).await.status, 201, "{name}");
+                }
+            });
+            let written = written.await;
+            if is_written {
+                assert_eq!(written.status, 204, "{name}: {written:?}");
+                continue;
+            }
+            let detail = written.refuses(409, "conflict", name);
+            assert!(detail.contains("created again"), "{detail}");
+            assert_eq!(written.json()["written"], false, "{name}");
+            let keys = contents(&store).await;
+            assert!(!keys.keys().any(|key| key.starts_with(&format!("{name}/c/"))), "{name}: {keys:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_slow_body_is_not_appended_to_an_array_that_was_created_again_as_another_one() {
+    let store = memory();
+    let mount = Mount { writable: true, ..Mount::read_only("m", Arc::clone(&store)) };
+    let server = Server::build(Mount { allow_prefix_delete: true, ..mount }).finish();
+    let array =
+        |data_type: &str| json!({"shape": [0], "data_type": data_type, "chunks": [4], "codecs": "raw"});
+    assert_eq!(server.create("a", &array("uint16")).await.status, 201);
+    let (finish, body) = slow_body(&[9; 4]);
+    let request = Request::post("/v1/data/m/a?append=0&format=bytes").header("content-length", "4");
+    let request = request.body(body).unwrap();
+    let begun = tokio::spawn({
+        let server = server.clone();
+        async move { server.send(request).await }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(server.ask(axum::http::Method::DELETE, "/v1/nodes/m/a", &[]).await.status, 204);
+    assert_eq!(server.create("a", &array("uint8")).await.status, 201);
+    finish.send(()).unwrap();
+    let answer = begun.await.unwrap();
+    answer.refuses(409, "conflict", "another type");
+    assert_eq!(answer.json()["written"], false);
+    assert_eq!(server.get("/v1/data/m/a?format=json").await.json(), json!([]));
 }
 
 #[tokio::test]

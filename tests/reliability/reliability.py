@@ -33,6 +33,7 @@ PARTS = {
     "faults": suites.faults,
     "damaged": suites.damaged,
     "killed": suites.killed,
+    "copies": suites.copies,
     "disk": suites.disk,
     "writers": suites.writers,
     "paths": paths.run,

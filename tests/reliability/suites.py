@@ -43,6 +43,12 @@ def killed(long):
     return [("kill -9 in the middle of writes", re.search(r"^\d+ kills.*$", printed, re.MULTILINE)[0])]
 
 
+def copies(long):
+    """Nodes that are copied and moved while the server is killed."""
+    printed = rust("after_each_kill_within_a_copy_or_a_move", ZARRD_COPY_KILLS="500" if long else "40")
+    return [("kill -9 in the middle of copies and moves", re.search(r"^\d+ kills.*$", printed, re.MULTILINE)[0])]
+
+
 def disk(long):
     """A disk cache in front of a bucket whose objects change."""
     printed = rust("a_killed_server_with_a_disk_cache", ZARRD_DISK_KILLS="500" if long else "20")

@@ -127,11 +127,11 @@ pub(crate) async fn put_root_node(
     put_node(state, target, sender, base, request).await
 }
 
-/// Change the attributes or the shape of a node
+/// Change the attributes, the shape or the names of dimensions of a node
 ///
-/// The body is a merge patch (RFC 7396) with the members `attributes` and `shape` alone; an attribute that is null is removed. An
-/// array that shrinks loses the chunks outside of its new shape; one that grows has the fill value in its new part, whatever was
-/// stored there before.
+/// The body is a merge patch (RFC 7396) with the members `attributes`, `shape` and `dimension_names` alone; an attribute that is null is
+/// removed, and so are all attributes, or names, if the member is null. An array that shrinks loses the chunks outside of its new
+/// shape; one that grows has the fill value in its new part, whatever was stored there before.
 #[utoipa::path(
     patch,
     path = NODE.template,
@@ -252,11 +252,14 @@ pub(crate) async fn delete_root_node(
     delete_node(state, target, sender, base, request).await
 }
 
-/// The node of a request.
+/// The node of a request to change it.
 async fn open(target: &NodeTarget, caller: &Caller) -> Result<Arc<OpenNode>, Problem> {
     match target.opener.open(&target.path).await {
         Ok(node) => Ok(node),
-        Err(error) => Err(Box::pin(missing::problem_of(error, caller.rights(), target, &target.path)).await),
+        Err(error) => {
+            let problem = Box::pin(missing::problem_of(error, caller.rights(), target, &target.path)).await;
+            Err(problem.extension("written", false))
+        }
     }
 }
 

@@ -139,17 +139,19 @@ impl LineHead {
     }
 
     async fn store(&self, batch: Vec<WaitingAppend>, lease: &mut Option<ArrayLease>) {
-        let (mut appends, mut answers, mut first) = (Vec::new(), Vec::new(), None);
+        let (mut appends, mut answers, mut made_for, mut first) = (Vec::new(), Vec::new(), Vec::new(), None);
         for WaitingAppend { append, nodes, opened, answer } in batch {
             appends.push(append);
             answers.push(answer);
+            made_for.push(Arc::clone(&opened));
             first.get_or_insert((nodes, opened));
         }
         let Some((nodes, opened)) = first else { return };
         let (writer, cpu) = (self.appends.writer.clone(), self.appends.cpu.clone());
         let path = self.name.1.clone();
         let owner = self.owner.clone();
-        let batch = AppendBatch { path, owner, opened, nodes, writer, cpu, appends: appends.into() };
+        let batch =
+            AppendBatch { path, owner, opened, nodes, writer, cpu, appends: appends.into(), made_for };
         for (answer, outcome) in answers.into_iter().zip(batch.commit(lease).await) {
             // The request may be gone.
             let _ = answer.send(outcome);

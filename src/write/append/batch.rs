@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::error::AppendError;
-use super::rows::{Append, Appended, end_of, joined};
+use super::rows::{Append, Appended, check_array, end_of, joined};
 use crate::array::OpenNode;
 use crate::cpu::ComputePool;
 use crate::key::NodePath;
@@ -25,6 +25,8 @@ pub(super) struct AppendBatch {
     pub(super) writer: ArrayWriter,
     pub(super) cpu: ComputePool,
     pub(super) appends: Arc<[Append]>,
+    /// For each append, the array as it was opened.
+    pub(super) made_for: Vec<Arc<OpenNode>>,
 }
 
 /// What becomes of each append.
@@ -112,7 +114,7 @@ impl AppendBatch {
     fn place(&self, document: &ArrayDocument, lease: &ArrayLease) -> (Vec<Placed>, Vec<RecordedAppend>) {
         let mut pending: Vec<RecordedAppend> = Vec::new();
         let mut shape = document.metadata.shape.clone();
-        let placed = self.appends.iter().map(|append| {
+        let placed = self.appends.iter().zip(&self.made_for).map(|(append, made_for)| {
             if let Some(key) = &append.key {
                 let earlier = pending
                     .iter()
@@ -132,6 +134,9 @@ impl AppendBatch {
             let start = shape.get(append.axis).copied().unwrap_or(0);
             if let Some(at) = append.at.filter(|at| *at != start) {
                 return Placed::Answered(Err(AppendError::NotTheEnd { at, length: start }));
+            }
+            if let Err(error) = check_array(&self.path, made_for, document) {
+                return Placed::Answered(Err(error.into()));
             }
             if !append.fits(&shape) {
                 return Placed::Answered(Err(AppendError::AnotherShape { shape: shape.clone() }));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::appender::AppendWriter;
 use super::error::AppendError;
-use super::rows::{Append, Appended, end_of};
+use super::rows::{Append, Appended, check_array, end_of};
 use crate::array::{Array, OpenNode};
 use crate::key::NodePath;
 use crate::write::guarded::WriteGuard;
@@ -37,6 +37,13 @@ pub struct GroupPart {
     pub opened: Arc<OpenNode>,
     /// The elements.
     pub append: Append,
+}
+
+impl GroupPart {
+    /// Checks that the elements were made for the array of a document.
+    fn check_array(&self, document: &ArrayDocument) -> Result<(), AppendError> {
+        Ok(check_array(&self.path, &self.opened, document)?)
+    }
 }
 
 impl AppendWriter {
@@ -116,7 +123,9 @@ impl GroupStepWriter<'_> {
         for participant in &mut *arrays {
             let shape = participant.shape(stop);
             let axis = participant.part.append.axis;
-            let pending = RecordedAppend { key: None, axis, start, stop, shape, step: Some(step.clone()) };
+            // With its key, which an array that is created again does not have.
+            let (key, step) = (self.append.key.clone(), Some(step.clone()));
+            let pending = RecordedAppend { key, axis, start, stop, shape, step };
             participant.lease.note(vec![pending]).await?;
         }
         for number in 0..arrays.len() {
@@ -132,7 +141,7 @@ impl GroupStepWriter<'_> {
         let done = RecordedAppend { key, axis: 0, start, stop, shape: Vec::new(), step: None };
         match group.decide(DecidedStep { id: step.id, arrays: paths }, done).await {
             Ok(()) => {}
-            Err(LeaseError::Lost) => return Err(LeaseError::Lost.into()),
+            Err(error @ (LeaseError::Lost | LeaseError::TooLong)) => return Err(error.into()),
             Err(error) => return Err(AppendError::Undecided(error)),
         }
         match self.show(arrays, stop).await {
@@ -164,7 +173,11 @@ impl GroupStepWriter<'_> {
     fn done(&self, group: &ArrayLease, arrays: &[Participant<'_>]) -> Result<Option<Appended>, AppendError> {
         let Some(key) = &self.append.key else { return Ok(None) };
         let done = group.done_as(&key.name);
-        let Some(done) = done.filter(|done| arrays.iter().all(|array| array.length() >= done.stop)) else {
+        // An array that has shrunk, or was created again since, lacks the elements.
+        let has_it = |array: &Participant<'_>, done: &RecordedAppend| {
+            array.length() >= done.stop && array.lease.done_as(&key.name).is_some()
+        };
+        let Some(done) = done.filter(|done| arrays.iter().all(|array| has_it(array, done))) else {
             return Ok(None);
         };
         if done.key.as_ref() == Some(key) {
@@ -188,6 +201,7 @@ impl GroupStepWriter<'_> {
         }
         let stop = start.saturating_add(first.part.append.length());
         for participant in arrays {
+            participant.part.check_array(&participant.document)?;
             if !participant.part.append.fits(&participant.document.metadata.shape) {
                 let shape = participant.document.metadata.shape.clone();
                 return Err(AppendError::AnotherShape { shape });

@@ -1,7 +1,11 @@
 //! [`Append`]: elements for the end of an array, and their place in it once they are [`Appended`].
 
+use crate::array::OpenNode;
 use crate::chunk::{AxisRange, Elements, Subset};
+use crate::key::NodePath;
+use crate::write::WriteError;
 use crate::write::lease::{AppendKey, RecordedAppend};
+use crate::write::nodes::ArrayDocument;
 
 /// Elements for the end of an array along a dimension: as long as it is along each other one.
 #[derive(Clone, Debug)]
@@ -49,6 +53,19 @@ impl From<RecordedAppend> for Appended {
         let RecordedAppend { start, stop, shape, .. } = append;
         Self { start, stop, shape }
     }
+}
+
+/// Checks that elements which were made for an open array are of the one in a document.
+///
+/// # Errors
+/// [`WriteError::Replaced`] if that was created since.
+pub(super) fn check_array(
+    path: &NodePath,
+    opened: &OpenNode,
+    document: &ArrayDocument,
+) -> Result<(), WriteError> {
+    let is_same = opened.array().is_ok_and(|array| array.metadata().is_stored_as(&document.metadata));
+    if is_same { Ok(()) } else { Err(WriteError::Replaced { path: path.clone() }) }
 }
 
 /// The part of an array of this shape from `start` on along a dimension.

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::error::LeaseError;
 use super::record::{DecidedStep, GroupStep, LeaseOwner, LeasePlace, LeaseRecord, RecordedAppend};
 use crate::key::NodePath;
-use crate::store::{Store, StoreKind, Version};
+use crate::store::{Store, Version};
 use crate::units::Clock;
 use crate::write::guarded::WriteGuard;
 use crate::write::pause::{ATTEMPTS, pause};
@@ -49,7 +49,7 @@ impl ArrayLease {
         clock: Clock,
     ) -> Result<Self, LeaseError> {
         let place = LeasePlace::of(store, path).await?;
-        let is_alone = store.kind() == StoreKind::LOCAL;
+        let is_alone = store.capabilities().sole_writer;
         let started = Instant::now();
         let mut attempt = 0;
         loop {

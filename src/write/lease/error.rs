@@ -14,12 +14,18 @@ pub enum LeaseError {
     Lost,
     /// The backend does not check conditions, so that the changes of other servers could be lost.
     #[error(
-        "changing the length of an array is not supported: the backend does not check conditions; nothing was written"
+        "changing the length of an array is not supported: the backend does not check conditions; nothing was written; \
+         set `writers = \"one\"` of the mount if this server alone writes to it"
     )]
     NoConditions,
     /// What is stored as the record of the lease is none.
     #[error("the record of appends to the array cannot be read; nothing was written")]
     BrokenRecord,
+    /// The record would be longer than what is read.
+    #[error(
+        "too much is appended in one step for its record; nothing was written: append to fewer arrays at a time"
+    )]
+    TooLong,
     /// The record cannot be read or stored.
     #[error("the record of appends to the array: {0}")]
     Record(#[source] StoreError),
@@ -30,6 +36,7 @@ impl Classify for LeaseError {
         match self {
             Self::Owned | Self::Lost => ErrorClass::Overloaded,
             Self::NoConditions => ErrorClass::Unsupported,
+            Self::TooLong => ErrorClass::TooLarge,
             Self::BrokenRecord => ErrorClass::Internal,
             Self::Record(source) => source.class(),
         }

@@ -14,8 +14,8 @@ use crate::store::{ByteRange, OwnArea, SharedStore, Store, StoreError, ValueBody
 /// The appends with a key that are kept, so that one that is sent again is answered and not done again.
 const KEPT: usize = 256;
 
-/// The longest record that is read, in bytes.
-const MAX_RECORD_BYTES: u64 = 1 << 20;
+/// The longest record that is stored or read, in bytes.
+const MAX_RECORD_BYTES: usize = 1 << 20;
 
 /// Who appends to an array, what is being appended, and what was appended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,10 +133,33 @@ impl LeaseRecord {
     /// Keeps appends that are in the shape, and has none pending.
     pub(super) fn finish(&mut self, appends: impl IntoIterator<Item = RecordedAppend>) {
         self.pending.clear();
-        self.done.extend(appends.into_iter().filter(|append| append.key.is_some()));
+        let done = appends.into_iter().filter(|append| append.key.is_some());
+        self.done.extend(done.map(|append| RecordedAppend { step: None, ..append }));
         while self.done.len() > KEPT {
             self.done.pop_front();
         }
+    }
+
+    /// The text that is stored: with as many of the latest appends that are done as fit.
+    ///
+    /// # Errors
+    /// [`LeaseError::TooLong`] if it would not be read again even without them.
+    fn to_text(&self) -> Result<Vec<u8>, LeaseError> {
+        let text = |record: &Self| serde_json::to_vec(record).map_err(|_never| LeaseError::BrokenRecord);
+        let whole = text(self)?;
+        if whole.len() <= MAX_RECORD_BYTES {
+            return Ok(whole);
+        }
+        let mut shorter = self.clone();
+        while !shorter.done.is_empty() {
+            // A half at a time, so that a long record is not written as often as it has appends.
+            shorter.done.drain(..shorter.done.len().div_ceil(2));
+            let text = text(&shorter)?;
+            if text.len() <= MAX_RECORD_BYTES {
+                return Ok(text);
+            }
+        }
+        Err(LeaseError::TooLong)
     }
 
     /// The append with a key of this name.
@@ -156,10 +179,13 @@ impl LeasePlace {
     /// The record of the array at a path. Its key is a digest, because a path may be too long for a key below another name.
     ///
     /// # Errors
-    /// A failure of the backend.
+    /// [`LeaseError::NoConditions`] if the backend has no place for it; a failure of the backend.
     pub(super) async fn of(store: &dyn Store, path: &NodePath) -> Result<Self, LeaseError> {
         let name = format!("{:x}", Sha256::digest(path.as_str().as_bytes()));
-        let area = store.own_area(OwnArea::Appends).await.map_err(LeaseError::Record)?;
+        let area = store.own_area(OwnArea::Appends).await.map_err(|error| match error {
+            StoreError::NotSupported(_) => LeaseError::NoConditions,
+            error => LeaseError::Record(error),
+        })?;
         let key = StoreKey::parse(&name)
             .map_err(|_never| LeaseError::Record(StoreError::InvalidKey("a digest is no key")))?;
         Ok(Self { store: area, key })
@@ -173,7 +199,7 @@ impl LeasePlace {
         let value = self.store.get(&self.key, ByteRange::Whole, None).await.map_err(LeaseError::Record)?;
         let Some(value) = value else { return Ok(None) };
         let version = value.info.version.clone();
-        let text = value.bytes(MAX_RECORD_BYTES).await.map_err(LeaseError::Record)?;
+        let text = value.bytes(MAX_RECORD_BYTES as u64).await.map_err(LeaseError::Record)?;
         let record = serde_json::from_slice(&text).map_err(|_error| LeaseError::BrokenRecord)?;
         Ok(Some((record, version)))
     }
@@ -193,7 +219,7 @@ impl LeasePlace {
                 WriteCondition::IfVersion(version.pin().ok_or(LeaseError::NoConditions)?.clone())
             }
         };
-        let text = serde_json::to_vec(record).map_err(|_never| LeaseError::BrokenRecord)?;
+        let text = record.to_text()?;
         match self.store.set(&self.key, ValueBody::Bytes(Bytes::from(text)).into_stream(), condition).await {
             Ok(stored) => match stored.version {
                 Some(version) => Ok(Some(version)),
@@ -240,6 +266,23 @@ mod tests {
         }
         assert_eq!(record.done.len(), KEPT);
         assert!(record.done_as("1").is_none() && record.done_as("2").is_some());
+    }
+
+    #[test]
+    fn a_record_is_as_long_as_it_can_be_read_and_has_its_latest_appends_and_its_step() {
+        let mut record = LeaseRecord::default();
+        for number in 1..=KEPT as u64 {
+            let long = RecordedAppend { shape: vec![u64::MAX; 512], ..append(&number.to_string(), number) };
+            record.finish([long]);
+        }
+        record.decided = Some(DecidedStep { id: "step".to_owned(), arrays: vec!["a".repeat(1000)] });
+        let text = record.to_text().unwrap();
+        assert!(text.len() <= MAX_RECORD_BYTES && text.len() > MAX_RECORD_BYTES / 4, "{}", text.len());
+        let read: LeaseRecord = serde_json::from_slice(&text).unwrap();
+        assert_eq!(read.decided, record.decided);
+        assert!(read.done_as(&KEPT.to_string()).is_some() && read.done_as("1").is_none());
+        record.decided = Some(DecidedStep { id: "step".to_owned(), arrays: vec!["a".repeat(1000); 1100] });
+        assert!(matches!(record.to_text(), Err(LeaseError::TooLong)));
     }
 
     #[test]

@@ -72,7 +72,9 @@ pub enum NodeWriteError {
         key: StoreKey,
     },
     /// The backend does not check conditions, so that the changes of others could be lost.
-    #[error("changing `{key}` is not supported: the backend does not check conditions")]
+    #[error(
+        "changing `{key}` is not supported: the backend does not check conditions; set `writers = \"one\"` of the mount if this server alone writes to it"
+    )]
     NoConditions {
         /// The document.
         key: StoreKey,

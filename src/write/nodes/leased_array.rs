@@ -39,7 +39,7 @@ impl NodeWriter {
     ) -> Result<Option<ArrayLease>, NodeWriteError> {
         let owner = self.writer.new_owner();
         match ArrayLease::take_if_used(&**self.store(), path, &owner, self.writer.clock()).await {
-            Err(LeaseError::Record(StoreError::NotSupported(_) | StoreError::ReadOnly)) => Ok(None),
+            Err(LeaseError::NoConditions | LeaseError::Record(StoreError::ReadOnly)) => Ok(None),
             taken => Ok(taken?),
         }
     }

@@ -1,4 +1,4 @@
-//! [`NodePatch`]: a change of a node's attributes, or of an array's shape, as a merge patch (RFC 7396).
+//! [`NodePatch`]: a change of a node's attributes, or of an array's shape or its names of dimensions, as a merge patch (RFC 7396).
 
 use std::sync::Arc;
 
@@ -8,7 +8,11 @@ use serde_json::{Map, Value};
 use super::documents::{ZARR_JSON, ZATTRS};
 use super::error::NodeWriteError;
 use crate::codec::v2_codec;
-use crate::metadata::{ArrayMetadata, MetadataError, MetadataLimits, RawObject, parse_attributes, v2, v3};
+use crate::hierarchy::Node;
+use crate::metadata::v2::ARRAY_DIMENSIONS;
+use crate::metadata::{
+    ArrayMetadata, MetadataError, MetadataLimits, RawObject, ZarrFormat, parse_attributes, v2, v3,
+};
 
 /// A change of a node.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -16,8 +20,19 @@ use crate::metadata::{ArrayMetadata, MetadataError, MetadataLimits, RawObject, p
 pub struct NodePatch {
     /// The new shape of an array.
     pub(super) shape: Option<Vec<u64>>,
-    /// Attributes to set; those that are null are removed.
-    pub(super) attributes: Option<Arc<Map<String, Value>>>,
+    /// Attributes to set, of which those that are null are removed; or the removal of all.
+    pub(super) attributes: Option<MemberChange<Arc<Map<String, Value>>>>,
+    /// New names of dimensions, or the removal of all.
+    pub(super) names: Option<MemberChange<Arc<[Option<String>]>>>,
+}
+
+/// A change of a member that a node need not have.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum MemberChange<T> {
+    /// It is removed.
+    Remove,
+    /// It gets a value, or is merged with it.
+    Set(T),
 }
 
 /// The members of a patch, each at most once.
@@ -28,6 +43,8 @@ struct PatchMembers {
     shape: Option<Value>,
     #[serde(deserialize_with = "present")]
     attributes: Option<Value>,
+    #[serde(deserialize_with = "present")]
+    dimension_names: Option<Value>,
 }
 
 /// A value that is there, and may be null.
@@ -39,17 +56,27 @@ impl TryFrom<PatchMembers> for NodePatch {
     type Error = &'static str;
 
     fn try_from(members: PatchMembers) -> Result<Self, &'static str> {
-        let PatchMembers { shape, attributes } = members;
+        let PatchMembers { shape, attributes, dimension_names } = members;
         let lengths = |shape: Value| {
             let lengths = shape.as_array().map(|lengths| lengths.iter().map(Value::as_u64).collect());
             lengths.flatten().ok_or("`shape` must be a list of numbers from 0 on")
         };
         let object = |attributes| match attributes {
-            Value::Object(attributes) => Ok(attributes),
-            _ => Err("`attributes` must be an object"),
+            Value::Null => Ok(MemberChange::Remove),
+            Value::Object(attributes) => Ok(MemberChange::Set(Arc::new(attributes))),
+            _ => Err("`attributes` must be an object, or null"),
         };
-        let attributes = attributes.map(object).transpose()?.map(Arc::new);
-        Ok(Self { shape: shape.map(lengths).transpose()?, attributes })
+        let names = |names| match names {
+            Value::Null => Ok(MemberChange::Remove),
+            names => serde_json::from_value::<Vec<Option<String>>>(names)
+                .map(|names| MemberChange::Set(names.into()))
+                .map_err(|_error| "`dimension_names` must be a list of names and nulls, or null"),
+        };
+        Ok(Self {
+            shape: shape.map(lengths).transpose()?,
+            attributes: attributes.map(object).transpose()?,
+            names: dimension_names.map(names).transpose()?,
+        })
     }
 }
 
@@ -71,6 +98,33 @@ impl NodePatch {
             Some(bytes) if i64::try_from(bytes).is_ok() => Ok(shape),
             _ => Err(invalid("`shape`: an array has at most 2^63 - 1 elements, and as many bytes")),
         }
+    }
+
+    /// Whether it changes the document that has the attributes, which in v2 have the names of dimensions.
+    pub(super) fn changes_attributes(&self) -> bool {
+        self.attributes.is_some() || self.names.is_some()
+    }
+
+    /// Checks that a node can have these names of dimensions.
+    ///
+    /// # Errors
+    /// [`NodeWriteError::Invalid`].
+    pub(super) fn check_names(&self, node: &Node) -> Result<(), NodeWriteError> {
+        let Some(change) = &self.names else { return Ok(()) };
+        let Node::Array(array) = node else {
+            return Err(invalid("`dimension_names`: a group has no dimensions"));
+        };
+        let (MemberChange::Set(names), rank) = (change, array.shape.len()) else { return Ok(()) };
+        if names.len() != rank {
+            let given = names.len();
+            return Err(NodeWriteError::Invalid(format!(
+                "`dimension_names` has {given} items, and the array {rank} dimensions: give a name or null for each"
+            )));
+        }
+        if array.zarr_format == ZarrFormat::V2 && names.iter().any(Option::is_none) {
+            return Err(invalid("`dimension_names`: an array of v2 has a name for each dimension, or none"));
+        }
+        Ok(())
     }
 
     /// A document with the change: what the change does not name keeps its text.
@@ -103,21 +157,56 @@ impl NodePatch {
         let limits = MetadataLimits { depth: limits.depth.saturating_mul(2), ..*limits };
         let mut object = RawObject::parse(document.unwrap_or(b"{}"), &limits)?;
         if name == ZATTRS {
-            return Ok(merge(object, self.attributes.as_deref(), &limits)?.to_text());
+            let mut attributes = self.changed_attributes(object, &limits)?;
+            match &self.names {
+                Some(MemberChange::Set(names)) => attributes.set(ARRAY_DIMENSIONS, text_of(names)),
+                Some(MemberChange::Remove) => drop(attributes.retain(|name| name != ARRAY_DIMENSIONS)),
+                None => {}
+            }
+            return Ok(attributes.to_text());
         }
         if let Some(shape) = &self.shape {
             object.set("shape", Value::from(shape.clone()).to_string());
         }
-        if let Some(changes) = self.attributes.as_deref().filter(|_| name == ZARR_JSON) {
-            let attributes = inner_object(object.get("attributes"), &limits)?;
-            object.set("attributes", merge(attributes, Some(changes), &limits)?.to_text());
+        if name != ZARR_JSON {
+            return Ok(object.to_text());
+        }
+        match &self.attributes {
+            Some(MemberChange::Set(_)) => {
+                let attributes = inner_object(object.get("attributes"), &limits)?;
+                object.set("attributes", self.changed_attributes(attributes, &limits)?.to_text());
+            }
+            Some(MemberChange::Remove) => drop(object.retain(|name| name != "attributes")),
+            None => {}
+        }
+        match &self.names {
+            Some(MemberChange::Set(names)) => object.set("dimension_names", text_of(names)),
+            Some(MemberChange::Remove) => drop(object.retain(|name| name != "dimension_names")),
+            None => {}
         }
         Ok(object.to_text())
+    }
+
+    fn changed_attributes(
+        &self,
+        attributes: RawObject,
+        limits: &MetadataLimits,
+    ) -> Result<RawObject, MetadataError> {
+        match &self.attributes {
+            Some(MemberChange::Set(changes)) => merge(attributes, Some(changes), limits),
+            Some(MemberChange::Remove) => Ok(RawObject::default()),
+            None => Ok(attributes),
+        }
     }
 }
 
 fn invalid(text: &str) -> NodeWriteError {
     NodeWriteError::Invalid(text.to_owned())
+}
+
+/// Names of dimensions as the text of a member.
+fn text_of(names: &[Option<String>]) -> String {
+    names.iter().cloned().collect::<Value>().to_string()
 }
 
 /// The object in a member; an empty one in place of anything else.
@@ -169,7 +258,7 @@ mod tests {
     #[test]
     fn what_a_change_does_not_name_keeps_its_text() {
         let patch = NodePatch {
-            attributes: json!({"b": 2}).as_object().cloned().map(Arc::new),
+            attributes: json!({"b": 2}).as_object().cloned().map(Arc::new).map(MemberChange::Set),
             ..NodePatch::default()
         };
         let document = br#"{"zarr_format":3,"node_type":"group","attributes":{"a":1.50,"n":NaN,"c":{"i":-Infinity,"h":1e400}}}"#;
@@ -190,7 +279,8 @@ mod tests {
             deep = json!({ "x": deep });
         }
         for attribute in [deep, json!("x".repeat(limits.document_bytes))] {
-            let attributes = json!({ "a": attribute }).as_object().cloned().map(Arc::new);
+            let attributes =
+                json!({ "a": attribute }).as_object().cloned().map(Arc::new).map(MemberChange::Set);
             let patch = NodePatch { attributes, ..NodePatch::default() };
             for (name, document) in [(ZARR_JSON, Some(&document[..])), (ZATTRS, None)] {
                 let made = patch.apply(name, document, &limits);

@@ -14,14 +14,15 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::erased_chunks::{chunks_in, count_outside, outside};
+use super::erased_chunks::{count_outside, outside};
 use super::error::NodeWriteError;
-use crate::array::{Array, ArrayError};
+use crate::array::Array;
 use crate::chunk::{AxisRange, ChunkCoords, Elements, Subset};
 use crate::key::StoreKey;
 use crate::store::{Store, StoreError, Version, WriteCondition};
+use crate::write::ArrayWriter;
+use crate::write::guarded::WriteGuard;
 use crate::write::uncached::as_stored;
-use crate::write::{ArrayWriter, VersionCheck, WriteError};
 
 /// The most chunks that are erased after one check of the document.
 const ERASED_TOGETHER: usize = 64;
@@ -33,12 +34,14 @@ pub(super) struct DocumentGuard<'s> {
     pub(super) version: &'s Version,
 }
 
-impl DocumentGuard<'_> {
+impl WriteGuard for &DocumentGuard<'_> {
+    type Error = NodeWriteError;
+
     /// Checks that the document still has the version.
     ///
     /// # Errors
     /// [`NodeWriteError::ConditionFailed`] if it has another one.
-    async fn check(&self) -> Result<(), NodeWriteError> {
+    async fn check(&mut self) -> Result<(), NodeWriteError> {
         let info = self.store.head(self.key).await;
         let info = info.map_err(|source| NodeWriteError::store(self.key, source))?;
         let condition = WriteCondition::IfVersion(self.version.clone());
@@ -100,55 +103,17 @@ impl Resize {
             if end <= *old {
                 continue;
             }
-            self.fill_behind((writer, guard), (axis, *old, end), &element).await?;
+            let mut behind: Vec<_> =
+                self.after.metadata().shape.iter().map(|length| AxisRange::full(*length)).collect();
+            if let Some(range) = behind.get_mut(axis) {
+                *range = AxisRange { start: *old, count: end.saturating_sub(*old), ..*range };
+            }
+            let mut guard = guard;
+            let behind = Subset(behind);
+            let filled = writer.fill_guarded(&self.after, &behind, &element, &mut guard);
+            filled.await.map_err(|error: NodeWriteError| error)?;
         }
         Ok(())
-    }
-
-    /// Replaces the elements from `old` to `end` along a dimension by the fill value, in the chunks that are stored.
-    async fn fill_behind(
-        &self,
-        (writer, guard): (&ArrayWriter, &DocumentGuard<'_>),
-        (axis, old, end): (usize, u64, u64),
-        element: &Elements,
-    ) -> Result<(), NodeWriteError> {
-        let grid = self.after.grid();
-        let chunk = grid.axes().get(axis).map_or(0, |edges| edges.chunk_containing(old).coord);
-        let mut across: Vec<_> = grid.grid_shape().into_iter().map(|count| 0..count).collect();
-        if let Some(range) = across.get_mut(axis) {
-            *range = chunk..chunk.saturating_add(1);
-        }
-        let fill = chunks_in(across)
-            .map(|coords| self.fill_chunk((writer, guard), coords, (axis, old, end), element));
-        let concurrency = writer.options().max_concurrency.max(1);
-        stream::iter(fill).buffer_unordered(concurrency).try_collect().await
-    }
-
-    async fn fill_chunk(
-        &self,
-        (writer, guard): (&ArrayWriter, &DocumentGuard<'_>),
-        coords: ChunkCoords,
-        (axis, old, end): (usize, u64, u64),
-        element: &Elements,
-    ) -> Result<(), NodeWriteError> {
-        let place = self.after.stored_key(&coords)?;
-        let info = as_stored(&*place.store).head(&place.key).await;
-        let Some(info) = info.map_err(|source| NodeWriteError::store(&place.key, source))? else {
-            return Ok(());
-        };
-        guard.check().await?;
-        let check: VersionCheck =
-            Arc::new(move |stored| stored.is_some_and(|stored| info.version.matches(stored)));
-        let mut ranges = self.after.grid().chunk_ranges(&coords).ok_or(ArrayError::Geometry)?;
-        if let Some(range) = ranges.get_mut(axis) {
-            *range = AxisRange { start: old, count: end.saturating_sub(old), ..*range };
-        }
-        let written = writer.write(&self.after, &Subset(ranges), element.clone(), true, Some(check)).await;
-        match written.failure {
-            None => Ok(()),
-            Some(WriteError::ConditionFailed) => Err(NodeWriteError::ConditionFailed),
-            Some(error) => Err(error.into()),
-        }
     }
 
     /// Erases the chunks that are outside now.
@@ -172,7 +137,7 @@ async fn erase(
     writer: &ArrayWriter,
     guard: &DocumentGuard<'_>,
 ) -> Result<(), NodeWriteError> {
-    let concurrency = writer.options().max_concurrency.max(1);
+    let (concurrency, mut guard) = (writer.options().max_concurrency.max(1), guard);
     let find = chunks.map(|coords| async move {
         let place = array.stored_key(&coords)?;
         let info = as_stored(&*place.store).head(&place.key).await;

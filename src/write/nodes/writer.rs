@@ -23,9 +23,9 @@ use crate::metadata::{MetadataLimits, ZarrFormat};
 use crate::store::{
     ByteRange, MemoryBudget, Reservation, SharedStore, StoreError, ValueBody, Version, WriteCondition,
 };
-use crate::write::ArrayWriter;
 use crate::write::pause::{ATTEMPTS, pause};
 use crate::write::uncached::as_stored;
+use crate::write::{ArrayIdentity, ArrayWriter};
 
 /// Bytes of memory for each byte of a document that is parsed and written again.
 const PARSED_RATIO: u64 = 16;
@@ -50,6 +50,12 @@ impl NodeWriter {
         budget: Arc<dyn MemoryBudget>,
     ) -> Self {
         Self { opener, writer, cpu, limits, budget }
+    }
+
+    /// The array of an open node, as far as it can be checked again whether it is still the one at its path.
+    #[must_use]
+    pub fn identity(&self, path: &NodePath, opened: &OpenNode) -> Option<ArrayIdentity> {
+        ArrayIdentity::new((self.store(), path), opened, (self.limits, &self.cpu, &self.budget))
     }
 
     pub(super) fn store(&self) -> &SharedStore {
@@ -87,12 +93,14 @@ impl NodeWriter {
     /// Checks that there is no node at a path, and that the nodes above it are groups, or can be made.
     ///
     /// # Errors
-    /// [`NodeWriteError::Exists`], [`NodeWriteError::BelowArray`], [`NodeWriteError::NoGroupAbove`].
+    /// [`NodeWriteError::Invalid`] for a name that no new node may have; [`NodeWriteError::Exists`], [`NodeWriteError::BelowArray`],
+    /// [`NodeWriteError::NoGroupAbove`].
     pub(super) async fn check_place(
         &self,
         path: &NodePath,
         may_make: impl Fn(&NodePath) -> bool,
     ) -> Result<(), NodeWriteError> {
+        path.check_names().map_err(|error| NodeWriteError::Invalid(error.to_string()))?;
         if self.find(path).await?.is_some() {
             return Err(NodeWriteError::Exists { path: path.clone() });
         }
@@ -263,6 +271,7 @@ impl NodeWriter {
         is_expected: bool,
     ) -> Result<(), NodeWriteError> {
         check_kind(node)?;
+        patch.check_names(&node.node)?;
         let format = node.node.zarr_format();
         let known: Vec<&Version> =
             if is_expected { node.located.versions().flatten().collect() } else { Vec::new() };
@@ -284,7 +293,7 @@ impl NodeWriter {
             stored.push((*name, text));
         }
         let attributes = if format == ZarrFormat::V3 { ZARR_JSON } else { ZATTRS };
-        if patch.attributes.is_some() && stored.iter().all(|(name, _)| *name != attributes) {
+        if patch.changes_attributes() && stored.iter().all(|(name, _)| *name != attributes) {
             let changed = self.change(path, attributes, &known, patch).await;
             let changed = changed.map_err(|error| match stored.len() {
                 0 => error,

@@ -43,7 +43,10 @@ impl AppendTarget {
             return Err(WriteError::Declared { path: array.path().clone() }.into());
         }
         query.array.check_shape(&array.metadata().shape)?;
-        let axis = query.axis(array.metadata())?;
+        let axis = query.axis(array.metadata()).map_err(|error| {
+            let detail = format!("`append`: {error}");
+            Problem::from(error).detail(detail)
+        })?;
         Ok(Self { node, array, axis })
     }
 

@@ -180,7 +180,7 @@ pub(crate) async fn put_root_data(
 pub(crate) async fn put_chunk(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
     let target = NodeTarget::new(&state.mounts, &CHUNK, request.uri(), request.extensions())?;
     check_writable(&target.mount)?;
-    let query = PutQuery::from_uri(request.uri())?;
+    let query = put_query(&request)?;
     if query.selection.selects() {
         return Err(Problem::from_class(ErrorClass::InvalidRequest)
             .detail("a chunk is written whole; use `/v1/data` for a part of the array")
@@ -197,10 +197,15 @@ pub(crate) async fn put_chunk(State(state): State<AppState>, request: Request) -
     Box::pin(write(&state, target, path, query, subset_of, request)).await
 }
 
+/// The query of a request, of which nothing is written where it is invalid.
+fn put_query(request: &Request) -> Result<PutQuery, Problem> {
+    PutQuery::from_uri(request.uri()).map_err(|error| Problem::from(error).extension("written", false))
+}
+
 async fn write_selection(state: &AppState, spec: &RouteSpec, request: Request) -> Result<Response, Problem> {
     let target = NodeTarget::new(&state.mounts, spec, request.uri(), request.extensions())?;
     check_writable(&target.mount)?;
-    let query = PutQuery::from_uri(request.uri())?;
+    let query = put_query(&request)?;
     if query.body.creates() {
         return Box::pin(create::create(state, target, &query, request)).await;
     }
@@ -227,7 +232,7 @@ async fn write(
         let positions = positions(request, &query.selection, &path, array.metadata(), None).await?;
         let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
         let subset = subset_of(&array, selection)?;
-        PutRequest::new(state, node, (subset, positions), &query, &head)
+        PutRequest::new((state, &target), &node, (subset, positions), &query, &head)
     };
     let request = prepare.await.map_err(|problem| problem.extension("written", false))?;
     run(&request, state, &head, body).await

@@ -14,6 +14,7 @@ use crate::api::data::elements::Rendering;
 use crate::api::data::slice_version::SliceVersion;
 use crate::api::held::Held;
 use crate::api::label_params::LabelPositions;
+use crate::api::nodes::node_changes::writer;
 use crate::api::store::write::{check_coding, length_in};
 use crate::array::{Array, OpenNode};
 use crate::chunk::{Elements, Subset};
@@ -23,9 +24,10 @@ use crate::http::problem::Problem;
 use crate::http::validators::put_validators;
 use crate::metadata::{DataType, Endianness};
 use crate::render::{FormatOptions, NanMode};
+use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 use crate::store::{ValueInfo, Version};
-use crate::write::{VersionCheck, WriteError, WritePlan, Written};
+use crate::write::{VersionCheck, WriteChecks, WriteError, WritePlan, Written};
 
 /// The header that counts what was written.
 const ZARRD_WRITTEN: HeaderName = HeaderName::from_static("zarrd-written");
@@ -50,7 +52,7 @@ pub(super) struct PutRequest {
     pub(super) declared: Option<u64>,
     /// Whether the body must be in memory before anything is written.
     pub(super) is_held: bool,
-    check: Option<VersionCheck>,
+    checks: WriteChecks,
 }
 
 impl PutRequest {
@@ -59,8 +61,8 @@ impl PutRequest {
     /// # Errors
     /// The problem of what is wrong; nothing was written then.
     pub(super) fn new(
-        state: &AppState,
-        node: Arc<OpenNode>,
+        (state, target): (&AppState, &NodeTarget),
+        node: &Arc<OpenNode>,
         (subset, positions): (Subset, Option<LabelPositions>),
         query: &PutQuery,
         head: &Parts,
@@ -69,7 +71,11 @@ impl PutRequest {
         if node.dependent.is_some() {
             return Err(WriteError::Declared { path: array.path().clone() }.into());
         }
-        Self::of_array(state, (array, Some(node)), (subset, positions), query, head)
+        let mut request =
+            Self::of_array(state, (array, Some(Arc::clone(node))), (subset, positions), query, head)?;
+        let identity = writer(state, target, &head.extensions).identity(request.array.path(), node);
+        request.checks.array = identity.map(Arc::new);
+        Ok(request)
     }
 
     /// A write of all elements of an array that is created.
@@ -103,10 +109,11 @@ impl PutRequest {
         let plan = WritePlan::new(&array, subset.clone(), band_bytes, &options)
             .map_err(|error| outcome::too_large(error, &array, &subset, &options, band_bytes))?;
         let positions = positions.map(Arc::new);
-        let check = check_of(&head.headers, node.as_ref(), &plan, positions.as_ref())?;
+        let value = check_of(&head.headers, node.as_ref(), &plan, positions.as_ref())?;
+        let checks = WriteChecks { value, array: None };
         let (endian, may_cast) = (query.body.endian(), query.body.may_cast());
         let request =
-            Self { node, array, plan, format, endian, may_cast, positions, declared, is_held, check };
+            Self { node, array, plan, format, endian, may_cast, positions, declared, is_held, checks };
         request.check_length(options.max_whole_size, has_digest)?;
         Ok(request)
     }
@@ -153,11 +160,11 @@ impl PutRequest {
         // A chunk of a new array that was left out could be stored by another client that creates the array.
         let engine = &state.engine.writer;
         let writer = if self.node.is_none() { engine.storing_fill() } else { engine.clone() };
-        let (array, check) = (Arc::clone(&self.array), self.check.clone());
+        let (array, checks) = (Arc::clone(&self.array), self.checks.clone());
         let (permit, place) = (permit.clone(), band.clone());
         let write = tokio::spawn(async move {
             let _permit = permit;
-            writer.write(&array, &place, elements, is_same_everywhere, check).await
+            writer.write(&array, &place, elements, is_same_everywhere, &checks).await
         });
         match timeout(state.options.response_timeout, write).await {
             Ok(Ok(written)) => progress.add(&band, written),

@@ -53,7 +53,8 @@ pub enum NodeCopyError {
     NotListable,
     /// The backend of the target does not check conditions, or has no place for the record of a lease.
     #[error(
-        "nodes cannot be copied to this backend: it does not check conditions, or has no place for records of the server"
+        "nodes cannot be copied to this backend: it does not check conditions, or has no place for records of the server; \
+         set `writers = \"one\"` of the mount if this server alone writes to it"
     )]
     NoConditions,
     /// Others changed the source.
@@ -137,7 +138,7 @@ impl From<LeaseError> for NodeCopyError {
     fn from(error: LeaseError) -> Self {
         match error {
             LeaseError::Owned | LeaseError::Lost => Self::Busy,
-            LeaseError::NoConditions | LeaseError::Record(StoreError::NotSupported(_)) => Self::NoConditions,
+            LeaseError::NoConditions => Self::NoConditions,
             error => Self::Node(error.into()),
         }
     }
