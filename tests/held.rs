@@ -326,13 +326,19 @@ fn fill(root: &Path) {
     for folder in ["l", "l/arr"] {
         write(&format!("{folder}/zarr.json"), document("uint8", 2048).to_string().as_bytes());
     }
+    fill_containers(root);
+}
+
+/// Stores a document of references and a zip file.
+fn fill_containers(root: &Path) {
     let value = root.join("m/value").display().to_string();
     let mut refs = json!({ "inline": "x".repeat(4 << 20), "whole": [value], "part": [value, 100, 31 << 20] });
     for name in 0..NAMES {
         refs[format!("many/{name:0>LONG_NAME$}")] = json!("x");
     }
-    write("refs.json", refs.to_string().as_bytes());
-    write("files.zip", &zip(&[("stored", 0, 32 << 20), ("deflated", 8, 20 << 20)]));
+    std::fs::write(root.join("refs.json"), refs.to_string()).unwrap();
+    let entries = [("stored", 0, 32 << 20), ("deflated", 8, 20 << 20)];
+    std::fs::write(root.join("files.zip"), zip(&entries)).unwrap();
 }
 
 /// A zip file with entries of zeros: their names, how they are kept, and how long they are.

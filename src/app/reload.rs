@@ -130,13 +130,17 @@ impl App {
             let removed = served.iter().find(|mount| mount.is_removed());
             removed.map(|mount| mount.name().to_owned())
         };
-        // A file system may hang; then nothing else waits but the next reload.
-        let Ok(Some(mount)) = tokio::task::spawn_blocking(find).await else { return };
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "one at a time; a file system that hangs delays only the next reload"
+        )]
+        let found = tokio::task::spawn_blocking(find).await;
+        let Ok(Some(mount)) = found else { return };
         let in_effect = self.config.clone();
         let opened = self.reload_config(move || Ok(in_effect)).await;
         match opened.and_then(|opened| self.reload(opened, sites)) {
             Ok(_) => {
-                tracing::info!(mount, "the mount's directory was removed and made again, and is open again")
+                tracing::info!(mount, "the mount's directory was removed and made again, and is open again");
             }
             Err(error) => {
                 let error = in_one_line(&error);

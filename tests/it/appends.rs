@@ -340,7 +340,7 @@ async fn appends_and_changes_of_shape_come_through_beside_writers_of_the_same_ch
     let fill = u8::try_from(edge.document().1["fill_value"].as_u64().unwrap()).unwrap();
     let server = server(&store);
     let headers = [("content-type", "application/json")];
-    beside_hot_writers(&server, async {
+    Box::pin(beside_hot_writers(&server, async {
         for length in 9..25 {
             let answer = server.append("a?append=0", [100]).await;
             assert_eq!(answer.status, 200, "{length}: {:?}", answer.body);
@@ -350,7 +350,7 @@ async fn appends_and_changes_of_shape_come_through_beside_writers_of_the_same_ch
             let answer = server.request("PATCH", "/v1/nodes/m/a", &headers, body).await;
             assert_eq!(answer.status, 200, "{length}: {:?}", answer.body);
         }
-    })
+    }))
     .await;
     let expected: Vec<u8> = (0..8).chain([100; 16]).chain([fill; 16]).collect();
     assert_eq!(server.elements("m/a", "").await, expected);
