@@ -14,7 +14,7 @@ use crate::cpu::ComputePool;
 use crate::metadata::Separator;
 use crate::metrics::BackendCounts;
 use crate::services::Mount;
-use crate::store::{self, CachePolicy, Freshness, OpenBudgets, SharedStore, StoreOptions, Version};
+use crate::store::{self, CachePolicy, Freshness, OpenBudgets, SharedStore, Store, StoreOptions, Version};
 
 /// A mount that is served.
 #[derive(Clone, Debug)]
@@ -34,14 +34,28 @@ impl ServedMount {
         self.opened.as_ref().map_or("built in", |opened| &opened.url)
     }
 
-    /// Whether its URL leads to another store now.
-    pub(super) fn is_replaced(&self) -> bool {
-        self.opened.as_ref().is_some_and(|opened| opened.store.is_replaced())
-    }
-
     /// Whether its directory was removed, and there is another one at its path.
     pub(super) fn is_removed(&self) -> bool {
         self.opened.as_ref().is_some_and(|opened| opened.store.is_removed())
+    }
+}
+
+/// The mounts that are served already.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AlreadyServed<'a> {
+    pub(super) mounts: &'a [ServedMount],
+    /// Which stores are opened again, although their URLs and options are the same.
+    pub(super) is_outdated: fn(&dyn Store) -> bool,
+}
+
+impl AlreadyServed<'_> {
+    /// None: all stores are opened.
+    pub(super) const NONE: Self = Self { mounts: &[], is_outdated: |_| false };
+
+    /// Whether a store has to be opened again.
+    pub(super) fn has_outdated(&self) -> bool {
+        let mut opened = self.mounts.iter().filter_map(|mount| mount.opened.as_ref());
+        opened.any(|opened| (self.is_outdated)(&*opened.store))
     }
 }
 
@@ -95,12 +109,12 @@ impl MountOpener {
     pub(super) async fn open(
         &mut self,
         config: &Config,
-        served: &[ServedMount],
+        served: AlreadyServed<'_>,
     ) -> Result<Vec<ServedMount>, AppError> {
         self.generation += 1;
         let mut mounts = Vec::with_capacity(config.mounts.len() + 1);
         if demo::reason(config).is_some() {
-            mounts.push(match served.iter().find(|served| served.opened.is_none()) {
+            mounts.push(match served.mounts.iter().find(|served| served.opened.is_none()) {
                 Some(served) => served.clone(),
                 None => self.demo().await?,
             });
@@ -155,7 +169,7 @@ impl MountOpener {
         &self,
         (name, options): (&str, &MountOptions),
         is_missing: bool,
-        served: &[ServedMount],
+        served: AlreadyServed<'_>,
     ) -> Result<ServedMount, AppError> {
         let mut store_options = StoreOptions {
             writable: options.writable,
@@ -166,17 +180,18 @@ impl MountOpener {
             version: options.pinned_version(),
             ..options.options.clone()
         };
-        let before = served.iter().find(|served| served.mount.name == name && served.opened.is_some());
+        let before = served.mounts.iter().find(|served| served.mount.name == name && served.opened.is_some());
         let backend =
             before.map_or_else(Arc::<BackendCounts>::default, |before| Arc::clone(&before.mount.backend));
-        let mut opened = served.iter().filter_map(|served| served.opened.as_ref());
+        let mut opened = served.mounts.iter().filter_map(|served| served.opened.as_ref());
         let open = before.and_then(|before| before.opened.as_ref()).filter(|open| open.url == options.url);
         if let (true, Some(open)) = (is_missing, open) {
             store_options.clone_from(&open.options);
         }
         // It may have had another name.
-        let is_kept =
-            |opened: &&OpenStore| opened.matches(&options.url, &store_options) && !opened.store.is_replaced();
+        let is_kept = |opened: &&OpenStore| {
+            opened.matches(&options.url, &store_options) && !(served.is_outdated)(&*opened.store)
+        };
         let raw = match opened.find(is_kept) {
             Some(opened) => Arc::clone(&opened.store),
             None => self.store(name, &options.url, &store_options)?,

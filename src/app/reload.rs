@@ -16,12 +16,13 @@ use tokio::time::sleep;
 
 use super::access::access;
 use super::error::AppError;
-use super::mounts::{MountOpener, ServedMount};
+use super::mounts::{AlreadyServed, MountOpener, ServedMount};
 use super::server::{App, mounts_of};
 use crate::auth::{Access, AccessError};
 use crate::config::{Config, ConfigError, TlsError, TlsOptions};
 use crate::http::HttpOptionsError;
 use crate::services::AppState;
+use crate::store::Store;
 use crate::web::Endpoint;
 
 /// How often the directories of mounts are checked for having been removed.
@@ -60,21 +61,20 @@ impl ReloadedConfig {
         config: Config,
         mut opener: MountOpener,
         before: &Config,
-        served: &[ServedMount],
+        served: AlreadyServed<'_>,
     ) -> Result<Self, ReloadError> {
         // The store of such a mount is open already, unless the mount is new.
         config.check_directories(|name| {
             let is_same = |mount: &ServedMount| {
                 mount.name() == name && config.mounts.get(name).is_some_and(|new| new.url == mount.url())
             };
-            served.iter().any(is_same)
+            served.mounts.iter().any(is_same)
         })?;
         let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
         let access = access(&config)?;
-        let is_replaced = served.iter().any(ServedMount::is_replaced);
         let is_same = config.mounts == before.mounts
             && config.demo == before.demo
-            && !is_replaced
+            && !served.has_outdated()
             && before.missing_directories.is_empty();
         let changed = if is_same {
             None
@@ -108,7 +108,7 @@ impl App {
     where
         F: FnOnce() -> Result<Config, ConfigError> + Send + 'static,
     {
-        let reread = self.reload_config(read).await;
+        let reread = self.reload_config(read, Store::is_replaced).await;
         match reread.and_then(|reread| self.reload(reread, sites)) {
             Ok(waiting) => {
                 tracing::info!("the configuration was read again");
@@ -137,7 +137,7 @@ impl App {
         let found = tokio::task::spawn_blocking(find).await;
         let Ok(Some(mount)) = found else { return };
         let in_effect = self.config.clone();
-        let opened = self.reload_config(move || Ok(in_effect)).await;
+        let opened = self.reload_config(move || Ok(in_effect), Store::is_removed).await;
         match opened.and_then(|opened| self.reload(opened, sites)) {
             Ok(_) => {
                 tracing::info!(mount, "the mount's directory was removed and made again, and is open again");
@@ -211,8 +211,12 @@ impl App {
         }
     }
 
-    /// Reads the configuration and its files, and opens its mounts.
-    async fn reload_config<F>(&self, read: F) -> Result<ReloadedConfig, ReloadError>
+    /// Reads the configuration and its files, and opens its mounts, again where a store is outdated.
+    async fn reload_config<F>(
+        &self,
+        read: F,
+        is_outdated: fn(&dyn Store) -> bool,
+    ) -> Result<ReloadedConfig, ReloadError>
     where
         F: FnOnce() -> Result<Config, ConfigError> + Send + 'static,
     {
@@ -221,8 +225,9 @@ impl App {
         let runtime = Handle::current();
         let work = move || {
             let found = read().map_err(ReloadError::from);
+            let served = AlreadyServed { mounts: &served, is_outdated };
             let found = found
-                .and_then(|config| runtime.block_on(ReloadedConfig::open(config, opener, &before, &served)));
+                .and_then(|config| runtime.block_on(ReloadedConfig::open(config, opener, &before, served)));
             // The receiver is gone once the server has ended.
             drop(sender.send(found));
         };

@@ -13,7 +13,7 @@ use super::banner::{self, MountLine, PublicAddress, RootLine};
 use super::browser;
 use super::connection_timeouts::ConnectionLimits;
 use super::error::AppError;
-use super::mounts::{MountOpener, ServedMount};
+use super::mounts::{AlreadyServed, MountOpener, ServedMount};
 use super::serve::{self, BoundListener};
 use super::shutdown::{self, Phase, Shutdown, Signals};
 use super::tls::Tls;
@@ -65,7 +65,7 @@ impl App {
         }
         let mut opener =
             MountOpener::new(cpu.clone(), (values.clone(), stale.clone()), disk.clone(), budgets);
-        let served = opener.open(&config, &[]).await?;
+        let served = opener.open(&config, AlreadyServed::NONE).await?;
         let mut http = config.http.clone();
         http.image = config.image;
         http.trusted_proxies.clone_from(&config.server.trusted_proxies);

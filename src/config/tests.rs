@@ -279,7 +279,7 @@ const BAD_FILES: &[(&str, &[&str])] = &[
     ("[mounts.a]\nurl = 's3:///x'", &["`mounts.a.url`", "no bucket"]),
     ("[mounts.a]\nurl = '/nowhere/at/all'", &["`mounts.a.url`", "/nowhere/at/all"]),
     ("[mounts.a]\nurl = 'file:///nowhere/at/all'", &["`mounts.a.url`", "/nowhere/at/all"]),
-    ("[mounts.a]\nurl = '/proc/self/exe'", &["`mounts.a.url`", "not a directory"]),
+    ("[mounts.a]\nurl = '/proc/self/exe'", &["`mounts.a.url`", "neither a directory nor a zip file"]),
     ("[mounts.a]\nurl = 'https://host/x?token=canary'", &["`mounts.a.url`", "neither query"]),
     ("[mounts.a]\nurl = 's3://key:canary@bucket'", &["`mounts.a.url`", "credentials"]),
     ("[mounts.a]\nurl = 'memory://'\nlisten = 8001", &["zarrd.toml:3", "`mounts.a.listen`"]),

@@ -190,7 +190,7 @@ async fn the_response_of_points_has_the_positions_that_their_labels_are() {
     let text = String::from_utf8(table.body.to_vec()).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "points,time,lat,lon,v");
-    assert_eq!(lines[2], "1,2020-01-31T00:00:00,60.0,270.0,107.5", "decoded");
+    assert_eq!(lines[2], "1,2020-01-31T00:00:00.000000,60.0,270.0,107.5", "decoded");
 }
 
 #[tokio::test]

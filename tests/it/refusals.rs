@@ -45,7 +45,7 @@ async fn invalid_requests_get_a_problem_that_states_the_reason() {
         ("/v1/data/m/g", 404, "not-found"),
         ("/v1/chunk/m/g/c/0", 404, "not-found"),
         ("/v1/chunk/m/b/c/0", 404, "not-found"),
-        ("/v1/data/m/a?format=tiff", 400, "unknown-format"),
+        ("/v1/data/m/a?format=bmp", 400, "unknown-format"),
         ("/v1/data/m/a?f=", 400, "unknown-format"),
         ("/v1/data/m/a?slcie=0", 400, "invalid-request"),
         ("/v1/data/m/a?slice=0&slice=1", 400, "invalid-request"),

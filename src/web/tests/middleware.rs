@@ -41,11 +41,7 @@ async fn every_status_carries_the_cross_origin_headers() {
         sent.extend_from_slice(headers);
         let answer = server.send(method, url, &sent).await;
         assert_eq!(answer.header("access-control-allow-origin"), "*", "{method} {url}");
-        let exposed = answer.header("access-control-expose-headers");
-        for name in ["ETag", "Content-Range", "Content-Length", "Retry-After", "X-Request-Id", "Array-Shape"]
-        {
-            assert!(exposed.contains(name), "{name}");
-        }
+        assert_eq!(answer.header("access-control-expose-headers"), "*", "{method} {url}");
         assert!(!answer.headers.contains_key("set-cookie") && answer.headers.contains_key("x-request-id"));
         seen.insert(answer.status.as_u16());
     }
