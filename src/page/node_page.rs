@@ -43,10 +43,8 @@ pub struct PyramidLink {
 pub struct ShownVersion {
     /// Its name in paths, without the `@`.
     pub name: String,
-    /// The id of the snapshot.
-    pub snapshot: String,
-    /// The page at this snapshot, which stays as it is.
-    pub permanent: String,
+    /// The id of the snapshot, and the page at it, which stays as it is; `None` if the version is a snapshot or a tag.
+    pub snapshot: Option<(String, String)>,
     /// The list of all versions.
     pub all: String,
 }
@@ -115,13 +113,11 @@ pub(super) fn version(place: &Place) -> Markup {
     html! {
         @if let Some(version) = &place.version {
             p.muted {
-                @if version.name == version.snapshot {
-                    "Snapshot " code { (version.snapshot) } ". "
-                } @else {
-                    "Version " code { bdi { (cut(&version.name, 100)) } } ": snapshot "
-                    a href=(version.permanent) { code { (version.snapshot) } } ". "
+                "Version " code { bdi { (cut(&version.name, 100)) } }
+                @if let Some((snapshot, permanent)) = &version.snapshot {
+                    ": snapshot " a href=(permanent) { code { (snapshot) } }
                 }
-                a href=(version.all) { "All versions" }
+                ". " a href=(version.all) { "All versions" }
             }
         }
     }

@@ -138,7 +138,7 @@ async fn a_page_says_which_version_it_shows_and_links_to_it_and_to_all() {
     assert!(text.contains(&format!("href=\"/view/m/%40{snapshot}\"")), "{text}");
     let pinned = server.get(&format!("/view/m/@{snapshot}")).await;
     let pinned = String::from_utf8(pinned.body.to_vec()).unwrap();
-    assert!(pinned.contains(&format!("Snapshot <code>{snapshot}</code>")), "{pinned}");
+    assert!(pinned.contains(&format!("Version <code><bdi>{snapshot}</bdi></code>. ")), "{pinned}");
 }
 
 #[tokio::test]

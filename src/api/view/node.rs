@@ -177,7 +177,7 @@ struct View<'a> {
     caller: &'a Caller,
     links: PageLinks<'a>,
     query: PageState,
-    /// The snapshot that the request sees, if its mount has versions.
+    /// The snapshot that the request sees, if it is one of a branch.
     snapshot: Option<ObjectId>,
 }
 
@@ -210,15 +210,17 @@ impl View<'_> {
 
     /// The version of the mount that the request sees.
     fn version(&self) -> Option<ShownVersion> {
-        let (snapshot, served) = (self.snapshot?, self.target.mount.store.served_version()?);
+        let served = self.target.mount.store.served_version()?;
         let path = self.target.path.as_str();
         let named = PinnedVersion::of_text(path);
         let below = if named.is_some() { path.split_once('/').map_or("", |(_, below)| below) } else { path };
-        let permanent = NodePath::parse(&format!("@{snapshot}/{below}")).ok()?;
+        let permanent = |snapshot: ObjectId| {
+            let path = NodePath::parse(&format!("@{snapshot}/{below}")).ok()?;
+            Some((snapshot.to_string(), self.links.view(&path)))
+        };
         Some(ShownVersion {
             name: named.unwrap_or(served).to_string(),
-            snapshot: snapshot.to_string(),
-            permanent: self.links.view(&permanent),
+            snapshot: self.snapshot.and_then(permanent),
             all: self.links.versions(),
         })
     }
