@@ -25,9 +25,13 @@ use super::problem::Problem;
 use crate::cpu::ComputePoolError;
 use crate::store::{StoreError, Value, ValueBody, ValueStream};
 
+/// A body of at most this length, in bytes, is read before its response begins.
+const SHORT_BODY: u64 = 64 << 10;
+
 /// The body of a response with a value or a part of one.
 ///
-/// Waits for the first bytes, so that an immediate failure of the backend still has a status.
+/// Waits for the whole of a short body and for the first bytes of a long one, so that a failure of the backend still has a
+/// status. A proxy requests a response again only if it has not begun to send it to the client.
 ///
 /// # Errors
 /// Any failure of the backend, and [`StoreError::WrongLength`] if it sends another length than declared.
@@ -37,6 +41,10 @@ pub(crate) async fn value_body(value: Value) -> Result<Body, StoreError> {
         ValueBody::Bytes(bytes) if u64::try_from(bytes.len()) == Ok(length) => Ok(Body::from(bytes)),
         ValueBody::Bytes(_) => Err(StoreError::WrongLength),
         ValueBody::Stream(_) if length == 0 => Ok(Body::empty()),
+        // Boxed, because it would make the future of every read larger.
+        ValueBody::Stream(_) if length <= SHORT_BODY => {
+            Box::pin(value.bytes(SHORT_BODY)).await.map(Body::from)
+        }
         ValueBody::Stream(mut stream) => {
             let first = stream.try_next().await?.ok_or(StoreError::WrongLength)?;
             Ok(content_length_body(first, stream, length))
@@ -352,6 +360,20 @@ mod tests {
         assert!(sent(value(vec![Ok(b"ab"), Err(StoreError::WrongLength)], 4)).await.is_err());
         assert!(value_body(value(vec![], 1)).await.is_err());
         assert!(value_body(value(vec![Err(StoreError::WrongLength)], 1)).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_failure_within_a_short_body_has_a_status() {
+        let long: &[u8] = vec![7; usize::try_from(SHORT_BODY).unwrap()].leak();
+        for (first, is_begun) in [(&b"ab"[..], false), (long, true)] {
+            let length = first.len() as u64 + 1;
+            let failing = value(vec![Ok(first), Err(StoreError::WrongLength)], length);
+            assert_eq!(value_body(failing).await.is_ok(), is_begun, "{length} bytes");
+            let failing = value(vec![Ok(first), Err(StoreError::WrongLength)], length);
+            assert!(sent(failing).await.is_err());
+            let whole = sent(value(vec![Ok(first), Ok(b"c")], length)).await.unwrap();
+            assert_eq!(whole, [first, b"c"].concat());
+        }
     }
 
     #[tokio::test]

@@ -19,7 +19,7 @@ class Load:
         self.answers = list(answers.items())
         self.over = threading.Event()
         self.lock = threading.Lock()
-        self.counts = {"reads": 0, "writes": 0, "unknown": 0, "cut off": 0}
+        self.counts = {"reads": 0, "writes": 0, "unknown": 0}
         self.failed = []
         self.threads = [threading.Thread(target=self.read, args=(n,)) for n in range(readers)]
         self.threads += [threading.Thread(target=self.write, args=(n,)) for n in range(writers)]
@@ -35,26 +35,7 @@ class Load:
         with requests.Session() as session:
             while not self.over.is_set():
                 path, expected = dice.choice(self.answers)
-                self.count("reads", self.wrong(session, self.base + path, expected))
-
-    def get(self, session, url):
-        """A response. nginx asks another replica only before it has passed a response on: one that is cut off after that, by a replica
-        that was killed, is requested again, as every client has to."""
-        try:
-            return session.get(url, timeout=SECONDS)
-        except requests.exceptions.ChunkedEncodingError:
-            self.count("cut off")
-            return session.get(url, timeout=SECONDS)
-
-    def wrong(self, session, url, expected):
-        """What is wrong with an answer, if anything is."""
-        try:
-            answer = self.get(session, url)
-        except requests.RequestException as error:
-            return f"{url}: {error}"
-        if answer.status_code != 200:
-            return f"{url}: {answer.status_code} {answer.content[:200]}"
-        return None if answer.content == expected else f"{url}: other bytes"
+                self.count("reads", wrong(session, self.base + path, expected))
 
     def write(self, n):
         """Puts without condition may be made again; one whose answer was lost left the value before or this one."""
@@ -73,13 +54,24 @@ class Load:
                 held = {value} if known else held | {value, None}
                 self.count("writes" if known else "unknown", None if known or status == 502 else f"PUT: {status}")
                 try:
-                    answer = self.get(session, url)
+                    answer = session.get(url, timeout=SECONDS)
                 except requests.RequestException as error:
                     self.count("reads", f"GET of what was written: {error}")
                     continue
                 found = answer.content if answer.status_code == 200 else None
                 right = found in held and answer.status_code in (200, 404)
                 self.count("reads", None if right else f"GET of what was written: {answer.status_code}")
+
+
+def wrong(session, url, expected):
+    """What is wrong with an answer, if anything is."""
+    try:
+        answer = session.get(url, timeout=SECONDS)
+    except requests.RequestException as error:
+        return f"{url}: {error}"
+    if answer.status_code != 200:
+        return f"{url}: {answer.status_code} {answer.content[:200]}"
+    return None if answer.content == expected else f"{url}: other bytes"
 
 
 @contextlib.contextmanager

@@ -125,11 +125,11 @@ def test_a_rolling_restart_fails_no_request(endpoint, answers, tmp_path, record)
         figures = f"{rounds * COUNT} restarts, {running.counts}, {len(running.failed)} failed"
         record("rolling restart of three behind nginx", figures)
         assert not running.failed, running.failed[:5]
-        # No replica was killed: every write was answered, and no response was cut off.
-        assert running.counts["unknown"] == running.counts["cut off"] == 0 < running.counts["writes"]
+        # No replica was killed: every write was answered.
+        assert running.counts["unknown"] == 0 < running.counts["writes"]
 
 
-def test_a_killed_replica_fails_no_request_but_for_responses_that_it_was_sending(endpoint, answers, tmp_path, record):
+def test_a_killed_replica_fails_no_request(endpoint, answers, tmp_path, record):
     with replicas(COUNT, endpoint, tmp_path) as each, nginx(tmp_path / "nginx", each) as base:
         with load(base, answers) as running:
             for replica in each * 2:

@@ -101,17 +101,31 @@ async fn busy_slow_and_broken_backends_have_different_statuses() {
 
 #[tokio::test]
 async fn a_body_that_fails_midway_is_cut_off_and_never_ends_early() {
-    for after in 0..10 {
-        for headers in [&[][..], &[("range", "bytes=0-9")][..]] {
-            let server = Server::new(&[("a", b"0123456789")]);
+    static VALUE: [u8; 100_000] = [7; 100_000];
+    for after in [0, 1, 9, 65_536, 99_999] {
+        for headers in [&[][..], &[("range", "bytes=0-99999")][..]] {
+            let server = Server::new(&[("a", &VALUE)]);
             *server.store.cut.lock().unwrap() = Some((after, StoreError::WrongLength));
             let answer = server.send("GET", "/store/m/a", headers).await;
             if after == 0 {
                 assert_eq!(answer.status.as_u16(), 502);
             } else {
-                assert_eq!(answer.header("content-length"), "10");
+                assert_eq!(answer.header("content-length"), "100000");
                 assert!(answer.body.is_err(), "cut after {after}");
             }
+        }
+    }
+}
+
+/// So that a proxy can request it from another server.
+#[tokio::test]
+async fn a_short_body_that_fails_midway_is_502() {
+    for after in 0..10 {
+        for headers in [&[][..], &[("range", "bytes=0-9")][..]] {
+            let server = Server::new(&[("a", b"0123456789")]);
+            *server.store.cut.lock().unwrap() = Some((after, StoreError::WrongLength));
+            let answer = server.send("GET", "/store/m/a", headers).await;
+            assert_eq!(answer.status.as_u16(), 502, "cut after {after}");
         }
     }
 }
