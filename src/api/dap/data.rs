@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
 
 use super::ascii::ascii;
 use super::open_dataset::OpenDataset;
@@ -17,24 +17,20 @@ use crate::admission::AdmissionRequest;
 use crate::api::export::body::ExportBody;
 use crate::api::export::error::ExportError;
 use crate::api::export::limits::plans;
-use crate::api::export::respond::{held_bytes, respond, snapshots, version_of};
+use crate::api::export::respond::{held_bytes, respond};
+use crate::api::export::response::{ExportResponse, respond_to};
 use crate::api::export::sources::{ExportSource, ExportSources};
 use crate::api::export::texts::{check_texts, read_texts};
 use crate::array::{ArrayError, Plan, ReadContext, Snapshot};
 use crate::chunk::Subset;
-use crate::error::ErrorClass;
-use crate::http::conditions::{Conditions, Verdict};
 use crate::http::dap_path::DapResponse;
 use crate::http::problem::Problem;
-use crate::http::validators::put_validators;
 use crate::render::dap::{ConstrainedArray, ConstrainedDataset};
 use crate::render::dataset::{ExportedTexts, ExternalType};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
-use crate::store::ValueInfo;
+use crate::store::Version;
 
-/// Maximum number of attempts for a response whose chunks change while it starts.
-const TRIES: usize = 3;
 /// Part of every entity tag. It changes whenever a release writes the same arrays as other bytes.
 const FORM: &str = "dap2 1";
 
@@ -74,13 +70,8 @@ impl DapRequest {
             let text = state.engine.cpu.run_document(bytes, move || with_version(text)).await?;
             return Ok(permit.hold(text_response(head, text, HeaderValue::from_static("dods-ascii"))));
         }
-        let mut tries = 1;
-        let (mut answer, text_bytes) = loop {
-            match self.attempt(state, head, &leaves, &arrays, &plans).await {
-                Err(error) if error.is_changed() && tries < TRIES => tries += 1,
-                answered => break answered?,
-            }
-        };
+        let values = SentValues { described: &self.described, leaves: &leaves, arrays: &arrays };
+        let (mut answer, text_bytes) = respond_to(&values, state, head, &plans).await?;
         permit.release(whole.saturating_sub(text_bytes));
         let headers = answer.headers_mut();
         headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
@@ -102,36 +93,35 @@ impl DapRequest {
         }
         (leaves, arrays)
     }
+}
 
-    /// The response, and the bytes of the texts in it.
-    async fn attempt(
+/// The values of the arrays that a request selects.
+struct SentValues<'a> {
+    described: &'a str,
+    leaves: &'a ExportSources,
+    arrays: &'a [SentArray],
+}
+
+impl ExportResponse for SentValues<'_> {
+    fn sources(&self) -> &ExportSources {
+        self.leaves
+    }
+
+    fn form(&self) -> String {
+        format!("{FORM} {}", self.described)
+    }
+
+    async fn send(
         &self,
         state: &AppState,
         head: &Parts,
-        leaves: &ExportSources,
-        arrays: &[SentArray],
-        plans: &[Plan],
+        snapshots: Vec<Snapshot>,
+        version: &Version,
+        trace: &Arc<ReadContext>,
     ) -> Result<(Response, u64), ExportError> {
-        let engine = &state.engine;
-        let mount = self.opened.sources.sources.first().map(|source| Arc::clone(source.array.mount()));
-        let trace = engine.reader.read_context(&mount.unwrap_or_else(|| "".into()));
-        let snapshots = snapshots(engine, plans, &trace).await?;
-        let described = &self.described;
-        let version = version_of(&format!("{FORM} {described}"), leaves, &snapshots);
-        let (mut answer, text_bytes) = match Conditions::from_headers(&head.headers).for_read(&version, None)
-        {
-            Verdict::Failed => {
-                return Ok((Problem::from_class(ErrorClass::PreconditionFailed).into_response(), 0));
-            }
-            Verdict::NotModified => (StatusCode::NOT_MODIFIED.into_response(), 0),
-            Verdict::Proceed => {
-                let (body, text_bytes) = body(state, described, arrays, snapshots, &trace).await?;
-                let content_type = HeaderValue::from_static("application/octet-stream");
-                (respond(engine, head, &version, content_type, body, &trace).await?, text_bytes)
-            }
-        };
-        put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });
-        Ok((answer, text_bytes))
+        let (body, text_bytes) = body(state, self.described, self.arrays, snapshots, trace).await?;
+        let content_type = HeaderValue::from_static("application/octet-stream");
+        Ok((respond(&state.engine, head, version, content_type, body, trace).await?, text_bytes))
     }
 }
 

@@ -3,35 +3,33 @@
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
 
 use super::body::ExportBody;
 use super::error::ExportError;
 use super::limits::plans;
 use super::plane::FoundPlane;
-use super::respond::{held_bytes, respond, snapshots, version_of};
+use super::respond::{held_bytes, respond};
+use super::response::{ExportResponse, respond_to};
 use super::source_finder::SourceFinder;
+use super::sources::ExportSources;
 use crate::admission::AdmissionRequest;
 use crate::api::data::error::ElementsError;
 use crate::api::data::too_large::Broken;
-use crate::array::{ArrayError, OpenNode, Plan, Suggestions};
+use crate::array::{ArrayError, OpenNode, ReadContext, Snapshot, Suggestions};
 use crate::chunk::Subset;
 use crate::error::ErrorClass;
-use crate::http::conditions::{Conditions, Verdict};
 use crate::http::download;
 use crate::http::problem::Problem;
-use crate::http::validators::put_validators;
 use crate::render::dataset::{
     DatasetError, ElementEncoding, ExportedDataset, VariableEncoding, VariableSource,
 };
 use crate::render::geotiff::{FORMAT, GeoTiffFile, GeoTiffPlane};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
-use crate::store::ValueInfo;
+use crate::store::Version;
 
-/// Maximum number of attempts for a response whose chunks change while it starts.
-const TRIES: usize = 3;
 /// Part of every entity tag. It changes whenever a release writes the same arrays as other bytes.
 const FORM: &str = "geotiff 1";
 /// Bytes of the header for each row of the plane, at most: of a strip two places of 64 bits.
@@ -81,14 +79,10 @@ impl GeoTiffRequest {
             held_bytes(sources, &plans).saturating_add(self.plane.size[0].saturating_mul(2 * HEADER_BYTES));
         let admission = &state.traffic.admission;
         let permit = admission.acquire(AdmissionRequest::to_elements(head), held).await?;
-        let mut tries = 1;
-        let mut answer = loop {
-            match self.attempt(state, head, &plans).await {
-                Err(error) if error.is_changed() && tries < TRIES => tries += 1,
-                answered => break answered?,
-            }
-        };
-        answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
+        let (mut answer, _no_texts) = respond_to(&self, state, head, &plans).await?;
+        let headers = answer.headers_mut();
+        headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
+        headers.insert(header::VARY, HeaderValue::from_static("accept"));
         if answer.status().is_success() {
             let name = download::name_of(&target.mount.name, &target.path, &target.path);
             download::put(answer.headers_mut(), &name, FORMAT.extension);
@@ -107,38 +101,6 @@ impl GeoTiffRequest {
             Suggestions::new(&array.array, &array.subset, limits, |_| true)
         });
         broken.problem(error, suggestions)
-    }
-
-    async fn attempt(&self, state: &AppState, head: &Parts, plans: &[Plan]) -> Result<Response, ExportError> {
-        let engine = &state.engine;
-        let FoundPlane { sources, place, versions, .. } = &self.plane;
-        let mount = sources.sources.last().map(|source| Arc::clone(source.array.mount()));
-        let trace = engine.reader.read_context(&mount.unwrap_or_else(|| "".into()));
-        let mut snapshots = snapshots(engine, plans, &trace).await?;
-        let form = format!("{FORM} {place:?} {versions:?}");
-        let version = version_of(&form, sources, &snapshots);
-        let mut answer = match Conditions::from_headers(&head.headers).for_read(&version, None) {
-            Verdict::Failed => {
-                return Ok(Problem::from_class(ErrorClass::PreconditionFailed).into_response());
-            }
-            Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
-            Verdict::Proceed => {
-                let file = self.file(state).await?;
-                let mut body = ExportBody::default();
-                body.push_bytes(&file.header);
-                if let Some(snapshot) = snapshots.pop() {
-                    body.push_elements(snapshot, self.encoding.clone());
-                }
-                if body.bytes() != file.bytes {
-                    return Err(DatasetError::ElementCount.into());
-                }
-                let content_type = HeaderValue::from_static(FORMAT.media_type);
-                respond(engine, head, &version, content_type, body, &trace).await?
-            }
-        };
-        put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });
-        answer.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
-        Ok(answer)
     }
 
     /// The header of the file.
@@ -163,5 +125,36 @@ impl GeoTiffRequest {
             GeoTiffFile::new(&plane).ok_or(DatasetError::ElementCount)
         };
         Ok(state.engine.cpu.run_document(bytes, make).await??)
+    }
+}
+
+impl ExportResponse for GeoTiffRequest {
+    fn sources(&self) -> &ExportSources {
+        &self.plane.sources
+    }
+
+    fn form(&self) -> String {
+        format!("{FORM} {:?} {:?}", self.plane.place, self.plane.versions)
+    }
+
+    async fn send(
+        &self,
+        state: &AppState,
+        head: &Parts,
+        mut snapshots: Vec<Snapshot>,
+        version: &Version,
+        trace: &Arc<ReadContext>,
+    ) -> Result<(Response, u64), ExportError> {
+        let file = self.file(state).await?;
+        let mut body = ExportBody::default();
+        body.push_bytes(&file.header);
+        if let Some(snapshot) = snapshots.pop() {
+            body.push_elements(snapshot, self.encoding.clone());
+        }
+        if body.bytes() != file.bytes {
+            return Err(DatasetError::ElementCount.into());
+        }
+        let content_type = HeaderValue::from_static(FORMAT.media_type);
+        Ok((respond(&state.engine, head, version, content_type, body, trace).await?, 0))
     }
 }

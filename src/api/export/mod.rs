@@ -15,6 +15,7 @@ pub(crate) mod limits;
 pub(crate) mod netcdf;
 mod plane;
 pub(crate) mod respond;
+pub(crate) mod response;
 pub(crate) mod source_finder;
 pub(crate) mod sources;
 pub(crate) mod texts;

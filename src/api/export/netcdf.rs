@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
 
 use super::body::ExportBody;
 use super::classic_integers::encodings;
 use super::empty_dimensions::keep_possible;
 use super::error::ExportError;
 use super::limits::plans;
-use super::respond::{held_bytes, respond, snapshots, version_of};
+use super::respond::{held_bytes, respond};
+use super::response::{ExportResponse, respond_to};
 use super::sources::{ExportSource, ExportSources};
 use super::texts::{check_texts, read_texts};
 use crate::admission::AdmissionRequest;
@@ -19,20 +20,16 @@ use crate::api::data::error::ElementsError;
 use crate::api::data::too_large::Broken;
 use crate::array::{ArrayError, Plan, ReadContext, ReadLimits, Snapshot, Suggestions};
 use crate::error::ErrorClass;
-use crate::http::conditions::{Conditions, Verdict};
 use crate::http::download;
 use crate::http::problem::Problem;
-use crate::http::validators::put_validators;
 use crate::render::dataset::{
     DatasetError, ElementEncoding, ExportedDataset, ExportedTexts, VariableEncoding, VariableSource, is_text,
 };
 use crate::render::netcdf::{FORMAT, NetcdfFile, NetcdfVariant};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
-use crate::store::ValueInfo;
+use crate::store::Version;
 
-/// Maximum number of attempts for a response whose chunks change while it starts.
-const TRIES: usize = 3;
 /// Part of every entity tag. It changes whenever a release writes the same arrays as other bytes.
 const FORM: &str = "netcdf 2";
 
@@ -95,16 +92,11 @@ impl NetcdfRequest {
         let admission = &state.traffic.admission;
         let mut permit =
             admission.acquire(AdmissionRequest::to_elements(head), held.saturating_add(texts)).await?;
-        let mut tries = 1;
-        let (mut answer, text_bytes) = loop {
-            match self.attempt(state, head, &plans).await {
-                Err(error) if error.is_changed() && tries < TRIES => tries += 1,
-                answered => break answered?,
-            }
-        };
+        let (mut answer, text_bytes) = respond_to(&self, state, head, &plans).await?;
         permit.release(texts.saturating_sub(text_bytes));
         let headers = answer.headers_mut();
         headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
+        headers.insert(header::VARY, HeaderValue::from_static("accept"));
         self.sources.put_omitted(headers);
         if answer.status().is_success() {
             let name = download::name_of(&target.mount.name, &target.path, &target.path);
@@ -124,37 +116,6 @@ impl NetcdfRequest {
             _ => Suggestions::default(),
         };
         broken.problem(error, suggestions)
-    }
-
-    /// The response, and the bytes of the texts in it.
-    async fn attempt(
-        &self,
-        state: &AppState,
-        head: &Parts,
-        plans: &[Plan],
-    ) -> Result<(Response, u64), ExportError> {
-        let engine = &state.engine;
-        let mount = self.sources.sources.first().map(|source| Arc::clone(source.array.mount()));
-        let trace = engine.reader.read_context(&mount.unwrap_or_else(|| "".into()));
-        let snapshots = snapshots(engine, plans, &trace).await?;
-        let form = format!("{FORM} {:?}", self.variant);
-        let version = version_of(&form, &self.sources, &snapshots);
-        let (mut answer, text_bytes) = match Conditions::from_headers(&head.headers).for_read(&version, None)
-        {
-            Verdict::Failed => {
-                return Ok((Problem::from_class(ErrorClass::PreconditionFailed).into_response(), 0));
-            }
-            Verdict::NotModified => (StatusCode::NOT_MODIFIED.into_response(), 0),
-            Verdict::Proceed => {
-                let most_text = state.options.max_buffered_response_size;
-                let (body, text_bytes) = self.body(state, snapshots, most_text, &trace).await?;
-                let content_type = HeaderValue::from_static(FORMAT.media_type);
-                (respond(engine, head, &version, content_type, body, &trace).await?, text_bytes)
-            }
-        };
-        put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });
-        answer.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
-        Ok((answer, text_bytes))
     }
 
     /// The parts of the file, and the bytes of the texts among them.
@@ -219,6 +180,30 @@ impl NetcdfRequest {
         };
         let body = state.engine.cpu.run_document(bytes.saturating_add(text_bytes), make).await??;
         Ok((body, text_bytes))
+    }
+}
+
+impl ExportResponse for NetcdfRequest {
+    fn sources(&self) -> &ExportSources {
+        &self.sources
+    }
+
+    fn form(&self) -> String {
+        format!("{FORM} {:?}", self.variant)
+    }
+
+    async fn send(
+        &self,
+        state: &AppState,
+        head: &Parts,
+        snapshots: Vec<Snapshot>,
+        version: &Version,
+        trace: &Arc<ReadContext>,
+    ) -> Result<(Response, u64), ExportError> {
+        let most_text = state.options.max_buffered_response_size;
+        let (body, text_bytes) = self.body(state, snapshots, most_text, trace).await?;
+        let content_type = HeaderValue::from_static(FORMAT.media_type);
+        Ok((respond(&state.engine, head, version, content_type, body, trace).await?, text_bytes))
     }
 }
 

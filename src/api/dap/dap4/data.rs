@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderValue, Method, header};
+use axum::response::Response;
 
 use super::super::text_response::put_dap4_description;
 use super::body::{Dap4Body, Dap4Part};
@@ -13,23 +13,19 @@ use super::groups::encoding_of;
 use crate::admission::AdmissionRequest;
 use crate::api::export::error::ExportError;
 use crate::api::export::limits::plans;
-use crate::api::export::respond::{held_bytes, snapshots, version_of};
+use crate::api::export::respond::held_bytes;
+use crate::api::export::response::{ExportResponse, respond_to};
 use crate::api::export::sources::{ExportSource, ExportSources};
-use crate::array::Plan;
+use crate::array::{Plan, ReadContext, Snapshot};
 use crate::chunk::Subset;
-use crate::error::ErrorClass;
 use crate::http::body::NoBody;
-use crate::http::conditions::{Conditions, Verdict};
 use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
-use crate::http::validators::put_validators;
 use crate::render::dap4::Dap4Selection;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
-use crate::store::ValueInfo;
+use crate::store::Version;
 
-/// Maximum number of attempts for a response whose chunks change while it starts.
-const TRIES: usize = 3;
 /// Part of every entity tag. It changes whenever a release writes the same arrays as other bytes.
 const FORM: &str = "dap4 2";
 /// The media type of values.
@@ -64,13 +60,9 @@ impl Dap4Request {
         let texts = if has_texts { most_text.saturating_mul(2) } else { 0 };
         let held = self.held.saturating_add(held_bytes(&selected, &plans)).saturating_add(texts);
         let permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), held).await?;
-        let mut tries = 1;
-        let mut answer = loop {
-            match self.attempt(state, head, &selected, &plans).await {
-                Err(error) if error.is_changed() && tries < TRIES => tries += 1,
-                answered => break answered?,
-            }
-        };
+        let values = SelectedValues { request: &self, selected: &selected };
+        // Texts are sent as they are read: their memory is held until the end.
+        let (mut answer, _) = respond_to(&values, state, head, &plans).await?;
         answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
         put_dap4_description(answer.headers_mut(), HeaderValue::from_static("dap4-data"));
         Ok(permit.hold(answer))
@@ -86,55 +78,54 @@ impl Dap4Request {
         }
         selected
     }
+}
 
-    async fn attempt(
+/// The values of the arrays that a request selects.
+struct SelectedValues<'a> {
+    request: &'a Dap4Request,
+    selected: &'a ExportSources,
+}
+
+impl ExportResponse for SelectedValues<'_> {
+    fn sources(&self) -> &ExportSources {
+        self.selected
+    }
+
+    fn form(&self) -> String {
+        format!("{FORM} {} {}", self.request.has_checksums, self.request.described)
+    }
+
+    async fn send(
         &self,
         state: &AppState,
         head: &Parts,
-        selected: &ExportSources,
-        plans: &[Plan],
-    ) -> Result<Response, ExportError> {
-        let engine = &state.engine;
-        let mount = selected.sources.first().map(|source| Arc::clone(source.array.mount()));
-        let trace = engine.reader.read_context(&mount.unwrap_or_else(|| "".into()));
-        let snapshots = snapshots(engine, plans, &trace).await?;
-        let form = format!("{FORM} {} {}", self.has_checksums, self.described);
-        let version = version_of(&form, selected, &snapshots);
-        let mut answer = match Conditions::from_headers(&head.headers).for_read(&version, None) {
-            Verdict::Failed => {
-                return Ok(Problem::from_class(ErrorClass::PreconditionFailed).into_response());
-            }
-            Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
-            Verdict::Proceed => {
-                let body = if head.method == Method::GET {
-                    let parts = selected.sources.iter().zip(snapshots).map(|(source, snapshot)| {
-                        match encoding_of(source) {
-                            Some(encoding) => Dap4Part::Numbers(snapshot, Arc::new(encoding)),
-                            None => Dap4Part::Texts(snapshot),
-                        }
-                    });
-                    let most_text = state.options.max_buffered_response_size;
-                    let mut body = Dap4Body::new(
-                        Arc::clone(engine),
-                        Arc::clone(&trace),
-                        parts.collect(),
-                        &self.described,
-                        self.has_checksums,
-                        most_text,
-                    );
-                    // A failure to read the first elements still has a status.
-                    body.begin().await?;
-                    Body::from_stream(body.into_stream())
-                } else {
-                    Body::new(NoBody)
-                };
-                let mut answer = Response::new(body);
-                answer.headers_mut().insert(header::CONTENT_TYPE, DATA);
-                put_trace(answer.headers_mut(), &trace);
-                answer
-            }
+        snapshots: Vec<Snapshot>,
+        _version: &Version,
+        trace: &Arc<ReadContext>,
+    ) -> Result<(Response, u64), ExportError> {
+        let body = if head.method == Method::GET {
+            let parts = self.selected.sources.iter().zip(snapshots);
+            let parts = parts.map(|(source, snapshot)| match encoding_of(source) {
+                Some(encoding) => Dap4Part::Numbers(snapshot, Arc::new(encoding)),
+                None => Dap4Part::Texts(snapshot),
+            });
+            let mut body = Dap4Body::new(
+                Arc::clone(&state.engine),
+                Arc::clone(trace),
+                parts.collect(),
+                &self.request.described,
+                self.request.has_checksums,
+                state.options.max_buffered_response_size,
+            );
+            // A failure to read the first elements still has a status.
+            body.begin().await?;
+            Body::from_stream(body.into_stream())
+        } else {
+            Body::new(NoBody)
         };
-        put_validators(answer.headers_mut(), &ValueInfo { size: 0, version, modified: None });
-        Ok(answer)
+        let mut answer = Response::new(body);
+        answer.headers_mut().insert(header::CONTENT_TYPE, DATA);
+        put_trace(answer.headers_mut(), trace);
+        Ok((answer, 0))
     }
 }
