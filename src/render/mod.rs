@@ -33,6 +33,7 @@ mod value;
 #[cfg(feature = "vectors")]
 mod vertices;
 mod write;
+mod xml;
 
 pub use cf_decoding::CfDecoding;
 pub use conversion::Conversion;

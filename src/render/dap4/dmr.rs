@@ -7,6 +7,7 @@ use std::fmt::Write;
 use super::dataset::{Dap4Dataset, Dap4Variable};
 use super::selection::{Dap4Array, Dap4Selection};
 use crate::render::dataset::{AttributeValue, ExportAttribute, ExternalType};
+use crate::render::xml::escape;
 
 /// The namespace of documents.
 const NAMESPACE: &str = "http://xml.opendap.org/ns/DAP/4.0#";
@@ -23,7 +24,7 @@ pub fn dmr(dataset: &Dap4Dataset, selection: &Dap4Selection) -> String {
     let _ = writeln!(
         out,
         "<Dataset xmlns=\"{NAMESPACE}\" name=\"{}\" dapVersion=\"4.0\" dmrVersion=\"1.0\">",
-        escaped(name)
+        escape(name)
     );
     writer.write_group(&mut out, 0, 1);
     out.push_str("</Dataset>\n");
@@ -35,7 +36,7 @@ pub fn dmr(dataset: &Dap4Dataset, selection: &Dap4Selection) -> String {
 pub fn dap4_error(status: u16, message: &str) -> String {
     format!(
         "{PROLOG}<Error xmlns=\"{NAMESPACE}\" httpcode=\"{status}\">\n  <Message>{}</Message>\n</Error>\n",
-        escaped(message)
+        escape(message)
     )
 }
 
@@ -99,7 +100,7 @@ impl<'a> DmrWriter<'a> {
             let selected = self.selection.dimensions.get(&(place, index));
             let size = selected.map_or(dimension.length, |range| range.count);
             let _ =
-                writeln!(out, "{indent}<Dimension name=\"{}\" size=\"{size}\"/>", escaped(&dimension.name));
+                writeln!(out, "{indent}<Dimension name=\"{}\" size=\"{size}\"/>", escape(&dimension.name));
         }
         for array in self.arrays.get(place).into_iter().flatten() {
             if let Some(variable) = self.dataset.variables.get(array.variable) {
@@ -109,7 +110,7 @@ impl<'a> DmrWriter<'a> {
         write_attributes(out, &group.attributes, &indent);
         for &inner in self.groups.get(place).into_iter().flatten() {
             let name = self.dataset.groups.get(inner).map_or("", |group| group.name.as_str());
-            let _ = writeln!(out, "{indent}<Group name=\"{}\">", escaped(name));
+            let _ = writeln!(out, "{indent}<Group name=\"{}\">", escape(name));
             self.write_group(out, inner, depth + 1);
             let _ = writeln!(out, "{indent}</Group>");
         }
@@ -117,12 +118,12 @@ impl<'a> DmrWriter<'a> {
 
     fn write_variable(&self, out: &mut String, variable: &Dap4Variable, array: &Dap4Array, indent: &str) {
         let kind = type_name(variable.external);
-        let _ = write!(out, "{indent}<{kind} name=\"{}\">\n{indent}  ", escaped(&variable.name));
+        let _ = write!(out, "{indent}<{kind} name=\"{}\">\n{indent}  ", escape(&variable.name));
         for (dimension, range) in variable.dimensions.iter().zip(&array.ranges) {
             match self.dataset.dimension(*dimension).filter(|_| array.has_shared) {
                 Some(found) => {
                     let name = self.dataset.full_name(dimension.0, &found.name);
-                    let _ = write!(out, "<Dim name=\"{}\"/>", escaped(&name));
+                    let _ = write!(out, "<Dim name=\"{}\"/>", escape(&name));
                 }
                 None => {
                     let _ = write!(out, "<Dim size=\"{}\"/>", range.count);
@@ -134,7 +135,7 @@ impl<'a> DmrWriter<'a> {
         let selected = variable.maps.iter().filter(|map| array.has_shared && self.maps.contains(map));
         for map in selected.filter_map(|map| self.dataset.variables.get(*map)) {
             let name = self.dataset.full_name(map.group, &map.name);
-            let _ = writeln!(out, "{indent}  <Map name=\"{}\"/>", escaped(&name));
+            let _ = writeln!(out, "{indent}  <Map name=\"{}\"/>", escape(&name));
         }
         let _ = writeln!(out, "{indent}</{kind}>");
     }
@@ -143,8 +144,8 @@ impl<'a> DmrWriter<'a> {
 fn write_attributes(out: &mut String, attributes: &[ExportAttribute], indent: &str) {
     for ExportAttribute { name, value } in attributes {
         let (kind, values) = match value {
-            AttributeValue::Text(text) => ("String", vec![escaped(text)]),
-            AttributeValue::Texts(texts) => ("String", texts.iter().map(|text| escaped(text)).collect()),
+            AttributeValue::Text(text) => ("String", vec![escape(text)]),
+            AttributeValue::Texts(texts) => ("String", texts.iter().map(|text| escape(text)).collect()),
             AttributeValue::Numbers(external, bytes) => {
                 let numbers =
                     bytes.chunks_exact(external.bytes()).map(|value| number(name, *external, value));
@@ -155,7 +156,7 @@ fn write_attributes(out: &mut String, attributes: &[ExportAttribute], indent: &s
         if values.is_empty() {
             continue;
         }
-        let _ = write!(out, "{indent}<Attribute name=\"{}\" type=\"{kind}\">", escaped(name));
+        let _ = write!(out, "{indent}<Attribute name=\"{}\" type=\"{kind}\">", escape(name));
         for value in values {
             let _ = write!(out, "<Value>{value}</Value>");
         }
@@ -193,35 +194,12 @@ const fn type_name(external: ExternalType) -> &'static str {
     }
 }
 
-/// A text in XML. Characters that no document can have are left out.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            ' '..='~' => out.push(character),
-            '\t' | '\n' | '\r' => {
-                let _ = write!(out, "&#{};", u32::from(character));
-            }
-            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {}
-            _ => {
-                let _ = write!(out, "&#{};", u32::from(character));
-            }
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_ascii_without_meaning_in_xml() {
-        assert_eq!(escaped("a<b> & \"c\"\n\u{1}\u{e9}"), "a&lt;b&gt; &amp; &quot;c&quot;&#10;&#233;");
+    fn texts_of_errors_have_no_meaning_in_xml() {
         let error = dap4_error(404, "no <mount>");
         assert!(error.contains("httpcode=\"404\"") && error.contains("no &lt;mount&gt;"), "{error}");
     }

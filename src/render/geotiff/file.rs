@@ -3,6 +3,7 @@
 use super::directory::{Tag, TagValues, write};
 use super::place::PlanePlace;
 use crate::render::dataset::{AttributeValue, ExportAttribute, ExternalType};
+use crate::render::xml::escape;
 
 /// Bytes of a strip, about.
 const STRIP_BYTES: u64 = 256 << 10;
@@ -155,25 +156,10 @@ fn no_data(attributes: &[ExportAttribute]) -> Option<String> {
 fn metadata(attributes: &[ExportAttribute]) -> Option<String> {
     let item = |(name, of_gdal, role): &(&str, &str, &str)| {
         let value = text(find(attributes, name)?).filter(|text| text.len() <= MAX_TEXT_BYTES)?;
-        Some(format!("<Item name=\"{of_gdal}\" sample=\"0\" role=\"{role}\">{}</Item>", escaped(&value)))
+        Some(format!("<Item name=\"{of_gdal}\" sample=\"0\" role=\"{role}\">{}</Item>", escape(&value)))
     };
     let items: String = ROLES.iter().filter_map(item).collect();
     (!items.is_empty()).then(|| format!("<GDALMetadata>{items}</GDALMetadata>"))
-}
-
-/// A text in XML, without the characters that no document can have.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push(' '),
-            _ => out.push(character),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

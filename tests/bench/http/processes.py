@@ -164,47 +164,54 @@ def start_up_seconds(folder, log):
         return time.perf_counter() - start
 
 
-CONFIGURATION = """
+NGINX = """
 daemon off;
 worker_processes 1;
 user {user};
 pid {scratch}/nginx.pid;
 error_log {scratch}/error.log;
-events {{ worker_connections 2048; }}
+events {{ worker_connections 8192; }}
 http {{
-    {access_log}
     sendfile on;
     tcp_nopush off;
     keepalive_requests 1000000000;
-    {open_file_cache}
     client_body_temp_path {scratch}/body;
     proxy_temp_path {scratch}/proxy;
     fastcgi_temp_path {scratch}/fastcgi;
     uwsgi_temp_path {scratch}/uwsgi;
     scgi_temp_path {scratch}/scgi;
-    server {{ listen 127.0.0.1:{port}; root {folder}; }}
+    {all_servers}
+    server {{
+        listen 127.0.0.1:{port};
+        {server}
+    }}
 }}
 """
 
 
 @contextlib.contextmanager
-def nginx(folder, scratch, core, open_files=False, access_log=False):
-    """Serves the folder, keeping files open or not, with an access log in batches or with none."""
-    scratch.mkdir()
+def nginx_with(scratch, server, all_servers="access_log off;", core=None):
+    """nginx in a folder, with these directives of `server` and of `http`."""
+    scratch.mkdir(exist_ok=True)
     port = free_port()
-    log = f"access_log {scratch}/access.log combined buffer=64k flush=1s;" if access_log else "access_log off;"
-    cache = "open_file_cache max=10000 inactive=1h; open_file_cache_valid 1m;" if open_files else ""
     configuration = scratch / "nginx.conf"
     configuration.write_text(
-        CONFIGURATION.format(
-            user=getpass.getuser(), scratch=scratch, port=port, folder=folder, open_file_cache=cache, access_log=log
-        )
+        NGINX.format(user=getpass.getuser(), scratch=scratch, port=port, server=server, all_servers=all_servers)
     )
     program = shutil.which("nginx") or "/usr/sbin/nginx"
-    command = pinned(core, program, "-c", configuration, "-p", scratch, "-e", scratch / "error.log")
+    command = [program, "-c", configuration, "-p", scratch, "-e", scratch / "error.log"]
+    if core is not None:
+        command = pinned(core, *command)
     with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process, ended(process):
         wait_for(port, process)
         yield Server(process, f"http://127.0.0.1:{port}")
+
+
+def nginx(folder, scratch, core, open_files=False, access_log=False):
+    """Serves the folder, keeping files open or not, with an access log in batches or with none."""
+    log = f"access_log {scratch}/access.log combined buffer=64k flush=1s;" if access_log else "access_log off;"
+    cache = "open_file_cache max=10000 inactive=1h; open_file_cache_valid 1m;" if open_files else ""
+    return nginx_with(scratch, f"root {folder};", f"{log} {cache}", core)
 
 
 def free_port():

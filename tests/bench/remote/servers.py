@@ -1,7 +1,6 @@
 """The bucket, and what stands in front of it. Each is a program of its own, and is ended by who started it."""
 
 import contextlib
-import getpass
 import json
 import os
 import pathlib
@@ -54,49 +53,25 @@ def zarrd(place, scratch, disk=None):
         yield server.base
 
 
-NGINX = """
-daemon off;
-worker_processes 1;
-user {user};
-pid {scratch}/nginx.pid;
-error_log {scratch}/error.log;
-events {{ worker_connections 2048; }}
-http {{
-    access_log off;
-    sendfile on;
-    client_body_temp_path {scratch}/body;
-    proxy_temp_path {scratch}/temp;
-    fastcgi_temp_path {scratch}/fastcgi;
-    uwsgi_temp_path {scratch}/uwsgi;
-    scgi_temp_path {scratch}/scgi;
-    proxy_cache_path {scratch}/cache levels=1:2 keys_zone=keys:10m max_size=10g inactive=1h use_temp_path=off;
-    upstream bucket {{ server {bucket}; keepalive 64; }}
-    server {{
-        listen 127.0.0.1:{port};
-        location / {{
+PROXY = """
+        location / {
             proxy_pass http://bucket;
             proxy_http_version 1.1;
             proxy_set_header Connection "";
             proxy_cache keys;
             proxy_cache_valid 200 404 1h;
-        }}
-    }}
-}}
+        }
 """
 
 
 @contextlib.contextmanager
 def nginx(place, scratch):
     """nginx with `proxy_cache`; its cache stays in the folder."""
-    folder, port = scratch / "nginx", processes.free_port()
-    folder.mkdir(exist_ok=True)
-    configuration = folder / "nginx.conf"
-    address = place.base.removeprefix("http://")
-    configuration.write_text(NGINX.format(user=getpass.getuser(), scratch=folder, port=port, bucket=address))
-    command = ["nginx", "-p", folder, "-c", configuration, "-e", folder / "error.log"]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process, processes.ended(process):
-        processes.wait_for(port, process)
-        yield f"http://127.0.0.1:{port}"
+    folder, address = scratch / "nginx", place.base.removeprefix("http://")
+    cache = f"proxy_cache_path {folder}/cache levels=1:2 keys_zone=keys:10m max_size=10g inactive=1h use_temp_path=off;"
+    bucket = f"upstream bucket {{ server {address}; keepalive 64; }}"
+    with processes.nginx_with(folder, PROXY, f"access_log off; {cache} {bucket}") as server:
+        yield server.base
 
 
 @contextlib.contextmanager

@@ -1,36 +1,8 @@
 """nginx as the bucket: it serves the data set under many names, and logs what is requested."""
 
 import contextlib
-import getpass
-import subprocess
-import time
 
 import processes
-
-CONFIGURATION = """
-daemon off;
-worker_processes 1;
-user {user};
-pid {scratch}/nginx.pid;
-error_log {scratch}/error.log;
-events {{ worker_connections 8192; }}
-http {{
-    log_format requests '$request_method\\t$uri\\t$http_range\\t$status\\t$body_bytes_sent';
-    access_log {scratch}/requests.log requests;
-    sendfile on;
-    keepalive_requests 1000000000;
-    client_body_temp_path {scratch}/body;
-    proxy_temp_path {scratch}/proxy;
-    fastcgi_temp_path {scratch}/fastcgi;
-    uwsgi_temp_path {scratch}/uwsgi;
-    scgi_temp_path {scratch}/scgi;
-    server {{
-        listen 127.0.0.1:{port};
-        add_header Access-Control-Allow-Origin * always;
-        location ~ ^/[^/]+/(?<key>.*)$ {{ alias {folder}/$key; }}
-    }}
-}}
-"""
 
 
 class Bucket:
@@ -50,19 +22,11 @@ class Bucket:
 @contextlib.contextmanager
 def bucket(folder, scratch):
     """Serves the folder as `/NAME/KEY`, for every NAME."""
-    scratch.mkdir()
-    port = processes.free_port()
-    configuration = scratch / "nginx.conf"
-    configuration.write_text(
-        CONFIGURATION.format(user=getpass.getuser(), scratch=scratch, port=port, folder=folder)
-    )
     log = scratch / "requests.log"
-    with (
-        open(scratch / "nginx.log", "wb") as said,
-        subprocess.Popen(["nginx", "-p", scratch, "-c", configuration], stderr=said) as process,
-        processes.ended(process),
-    ):
-        while not log.exists():
-            time.sleep(0.05)
-            assert process.poll() is None, (scratch / "nginx.log").read_text()
-        yield Bucket(f"http://127.0.0.1:{port}", log)
+    logged = "log_format requests '$request_method\\t$uri\\t$http_range\\t$status\\t$body_bytes_sent';"
+    served = f"""
+        add_header Access-Control-Allow-Origin * always;
+        location ~ ^/[^/]+/(?<key>.*)$ {{ alias {folder}/$key; }}
+    """
+    with processes.nginx_with(scratch, served, f"{logged} access_log {log} requests;") as server:
+        yield Bucket(server.base, log)
