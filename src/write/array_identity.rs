@@ -1,10 +1,12 @@
 //! [`ArrayIdentity`]: whether the array of a write is still the one that its elements were made for.
 //!
 //! A body may arrive slowly. In the meantime the array may be erased, and created again with another type or other chunks: elements
-//! in the form of the former one would be garbage in it. So its document is checked again before values are stored. A new shape,
+//! in the form of the former one would be garbage in it. So its document is checked again when values are stored. A new shape,
 //! as by an append, and other attributes are no other array.
 
 use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::time::Instant;
 
 use super::error::WriteError;
 use super::uncached::as_stored;
@@ -27,6 +29,8 @@ pub struct ArrayIdentity {
     key: StoreKey,
     metadata: Arc<ArrayMetadata>,
     known: Mutex<Vec<Version>>,
+    /// When the last check began that found the array.
+    checked: tokio::sync::Mutex<Option<Instant>>,
     limits: MetadataLimits,
     cpu: ComputePool,
     budget: Arc<dyn MemoryBudget>,
@@ -55,17 +59,29 @@ impl ArrayIdentity {
             key: path.prefix().key(name).ok()?,
             metadata: Arc::clone(metadata),
             known: Mutex::new(opened.located.versions().flatten().cloned().collect()),
+            checked: tokio::sync::Mutex::default(),
             limits,
             cpu: cpu.clone(),
             budget: Arc::clone(budget),
         })
     }
 
-    /// Checks that it is the array that is stored now.
+    /// Checks that it is the array that is stored at some time after `since`. Values that are stored at the same time share a
+    /// check.
     ///
     /// # Errors
     /// [`WriteError::Replaced`] if it is another one, or gone; [`WriteError::Read`].
-    pub(super) async fn check(&self) -> Result<(), WriteError> {
+    pub(super) async fn check_since(&self, since: Instant) -> Result<(), WriteError> {
+        let mut checked = self.checked.lock().await;
+        if checked.is_none_or(|checked| checked < since) {
+            let began = Instant::now();
+            self.check().await?;
+            *checked = Some(began);
+        }
+        Ok(())
+    }
+
+    async fn check(&self) -> Result<(), WriteError> {
         let found = as_stored(&*self.store).head(&self.key).await.map_err(|source| self.failed(source))?;
         let found = found.ok_or_else(|| self.replaced())?;
         if self.known().iter().any(|known| known.matches(&found.version)) {

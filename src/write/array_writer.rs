@@ -8,31 +8,19 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use futures::stream::{FuturesUnordered, StreamExt};
 
-use super::array_identity::ArrayIdentity;
+use super::checks::WriteChecks;
 use super::chunk_part::ChunkPart;
 use super::error::WriteError;
 use super::lease::LeaseOwner;
 use super::line::{ValueWrite, WriteLines};
 use super::options::WriteOptions;
 use super::plan::WritePlan;
-use super::stored_chunk::{StoredChunk, VersionCheck};
+use super::stored_chunk::StoredChunk;
 use super::written::{StoredValueReport, Written};
 use crate::array::Array;
 use crate::chunk::{ChunkCoords, CopyRegion, Elements, Subset};
 use crate::cpu::ComputePool;
 use crate::units::Clock;
-
-/// The most values that are begun after one check of the array.
-const BEGUN_TOGETHER: usize = 64;
-
-/// What must hold for values to be stored.
-#[derive(Clone, Default)]
-pub struct WriteChecks {
-    /// Must allow the version that each stored value has before.
-    pub value: Option<VersionCheck>,
-    /// The array that the elements were made for.
-    pub array: Option<Arc<ArrayIdentity>>,
-}
 
 /// Writes elements. Clones share the lines of writers, so a process has one.
 #[derive(Clone)]
@@ -114,25 +102,17 @@ impl ArrayWriter {
         let item = array.metadata().data_type.element_bytes();
         let stride = if is_same_everywhere { 0 } else { item };
         let region = CopyRegion::packed(band.axes(), stride);
-        let mut pieces = region.split_by_chunks(array.grid().axes()).enumerate();
+        let mut pieces = region.split_by_chunks(array.grid().axes());
         let mut writes = FuturesUnordered::new();
         let (mut written, mut is_going_on) = (Written::default(), true);
         loop {
             while is_going_on && writes.len() < self.options.max_concurrency.max(1) {
-                let Some((number, (coords, region))) = pieces.next() else {
+                let Some((coords, region)) = pieces.next() else {
                     is_going_on = false;
                     break;
                 };
-                if number.is_multiple_of(BEGUN_TOGETHER)
-                    && let Some(identity) = &checks.array
-                    && let Err(error) = identity.check().await
-                {
-                    written.add(Err(error));
-                    is_going_on = false;
-                    break;
-                }
                 let part = ChunkPart { region, elements: elements.clone() };
-                writes.push(self.write_chunk(array, coords, part, checks.value.clone()));
+                writes.push(self.write_chunk(array, coords, part, checks.clone()));
             }
             let Some(outcome) = writes.next().await else { return written };
             is_going_on &= outcome.is_ok();
@@ -145,10 +125,10 @@ impl ArrayWriter {
         array: &Arc<Array>,
         coords: ChunkCoords,
         part: ChunkPart,
-        check: Option<VersionCheck>,
+        checks: WriteChecks,
     ) -> Result<StoredValueReport, WriteError> {
         let chunk = StoredChunk::new(array, coords)?;
-        self.lines.write(ValueWrite { chunk, part, check, erases_fill: self.options.erase_fill }).await
+        self.lines.write(ValueWrite { chunk, part, checks, erases_fill: self.options.erase_fill }).await
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::array_writer::ArrayWriter;
+use super::checks::WriteChecks;
 use super::chunk_part::ChunkPart;
 use super::error::WriteError;
 use super::line::ValueWrite;
@@ -119,8 +120,8 @@ impl ArrayWriter {
         guard.check().await?;
         let found = found.into_iter().filter(|(.., version)| !only_stored || version.is_some());
         let write = found.map(|(chunk, part, turn, version)| async move {
-            let check = Some(same_version(version));
-            let write = ValueWrite { chunk: chunk.clone(), part: part.clone(), check, erases_fill };
+            let checks = WriteChecks { value: Some(same_version(version)), array: None };
+            let write = ValueWrite { chunk: chunk.clone(), part: part.clone(), checks, erases_fill };
             match self.lines().write_in_turn(&turn, write).await {
                 Ok(_stored) => Ok(None),
                 Err(WriteError::ConditionFailed) => Ok(Some((chunk, part))),

@@ -12,11 +12,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
+use super::checks::WriteChecks;
 use super::chunk_part::ChunkPart;
 use super::error::WriteError;
 use super::pause::{ATTEMPTS, pause};
-use super::stored_chunk::{StoreAttempt, StoredChunk, ValuePlace, VersionCheck};
+use super::stored_chunk::{StoreAttempt, StoredChunk, ValuePlace};
 use super::written::StoredValueReport;
 use crate::cpu::ComputePool;
 use crate::store::Version;
@@ -28,8 +30,7 @@ const MAX_TOGETHER: usize = 1024;
 pub(super) struct ValueWrite {
     pub(super) chunk: StoredChunk,
     pub(super) part: ChunkPart,
-    /// Must allow the version that the value has before this write.
-    pub(super) check: Option<VersionCheck>,
+    pub(super) checks: WriteChecks,
     /// Whether a chunk of nothing but the fill value is erased.
     pub(super) erases_fill: bool,
 }
@@ -82,6 +83,17 @@ impl WriteLines {
         let (answer, answered) = oneshot::channel();
         self.enter([(name, LinePlace::Write(Box::new(write), answer))]);
         answered.await.unwrap_or(Err(WriteError::Lost { key }))
+    }
+
+    /// Waits until a value is its own.
+    ///
+    /// # Errors
+    /// [`WriteError::Lost`].
+    pub(super) async fn turn(&self, name: ValuePlace) -> Result<ValueTurn, WriteError> {
+        let key = name.1.clone();
+        let (turn, promised) = oneshot::channel();
+        self.enter([(name, LinePlace::Turn(turn))]);
+        promised.await.map_err(|_gone| WriteError::Lost { key })
     }
 
     /// Waits until all of these values are its own. It has a place in all lines at the same time, so that of two that want the
@@ -200,8 +212,8 @@ impl ValueWrite {
     /// Whether both can be stored in one step. A check is for the value before its write, and for that write alone: where it fails,
     /// the others are still stored.
     fn can_be_stored_with(&self, first: &Self) -> bool {
-        first.check.is_none()
-            && self.check.is_none()
+        first.checks.value.is_none()
+            && self.checks.value.is_none()
             && self.erases_fill == first.erases_fill
             && self.chunk.is_encoded_as(&first.chunk)
     }
@@ -216,27 +228,49 @@ impl Drop for LineHead {
 }
 
 /// Stores the parts of a batch in one step. Returns the new version, if the backend reports it.
+///
+/// The array is checked after the value's version is read and before the write at that version: had it been erased before, the
+/// value would be another one. Where there was no value, another array may have been created just before the write: then the value is
+/// erased again.
 async fn commit(cpu: &ComputePool, batch: &[ValueWrite]) -> Result<Option<Version>, WriteError> {
-    let Some(ValueWrite { chunk, check, erases_fill, .. }) = batch.first() else { return Ok(None) };
+    let Some(ValueWrite { chunk, checks, erases_fill, .. }) = batch.first() else { return Ok(None) };
+    let array = batch.iter().find_map(|write| write.checks.array.as_ref());
     // Nothing remains of what is before a write of the whole value.
     let last_whole = batch.iter().rposition(|write| chunk.is_covered(&write.part));
     let parts = batch.iter().skip(last_whole.unwrap_or(0)).map(|write| write.part.clone());
     let parts: Arc<Vec<ChunkPart>> = Arc::new(parts.collect());
-    let needs_read = last_whole.is_none() || check.is_some();
+    let needs_conditions = last_whole.is_none() || checks.value.is_some();
     for attempt in 0..ATTEMPTS {
         pause(attempt).await;
-        let mut current = if needs_read { Some(chunk.read().await?) } else { None };
-        if let (Some(current), Some(check)) = (&current, check)
+        let mut current = match (last_whole, array) {
+            (None, _) => Some(chunk.read().await?),
+            (Some(_), None) if !needs_conditions => None,
+            (Some(_), _) => Some(chunk.lookup().await?),
+        };
+        let found = Instant::now();
+        if let (Some(current), Some(check)) = (&current, &checks.value)
             && !current.passes(check)
         {
             return Err(WriteError::ConditionFailed);
         }
-        let stored =
-            current.as_mut().and_then(|current| current.bytes.take()).filter(|_| last_whole.is_none());
+        let stored = current.as_mut().and_then(|current| current.bytes.take());
         let encoded = chunk.encode(cpu, stored, &parts, *erases_fill).await?;
-        if let StoreAttempt::Done(version) = chunk.store(encoded, current.as_ref()).await? {
-            return Ok(version);
+        if let Some(array) = array {
+            array.check_since(found).await?;
         }
+        let outcome = match chunk.store(encoded.clone(), current.as_ref()).await {
+            Err(WriteError::NoConditions { .. }) if !needs_conditions => chunk.store(encoded, None).await?,
+            outcome => outcome?,
+        };
+        let StoreAttempt::Done(version) = outcome else { continue };
+        if let (Some(array), Some(version)) = (array, &version)
+            && current.is_some_and(|current| current.is_absent())
+            && let Err(error @ WriteError::Replaced { .. }) = array.check_since(Instant::now()).await
+        {
+            chunk.withdraw(version.clone()).await?;
+            return Err(error);
+        }
+        return Ok(version);
     }
     Err(WriteError::Contended { key: chunk.place.key.clone() })
 }

@@ -23,6 +23,7 @@
 mod append;
 mod array_identity;
 mod array_writer;
+mod checks;
 mod chunk_part;
 mod error;
 mod guarded;
@@ -42,7 +43,8 @@ mod tests;
 
 pub use append::{Append, AppendError, AppendWriter, Appended, GroupAppend, GroupPart};
 pub use array_identity::ArrayIdentity;
-pub use array_writer::{ArrayWriter, WriteChecks};
+pub use array_writer::ArrayWriter;
+pub use checks::WriteChecks;
 pub use chunk_part::ChunkPart;
 pub use error::WriteError;
 pub use lease::{AppendKey, LeaseError};

@@ -90,6 +90,14 @@ impl StoredChunk {
         Ok(info.map(|info| info.version))
     }
 
+    /// The version of the value that is stored now, without its bytes.
+    ///
+    /// # Errors
+    /// [`WriteError::Read`].
+    pub(super) async fn lookup(&self) -> Result<Current, WriteError> {
+        Ok(Current { bytes: None, version: self.version().await? })
+    }
+
     /// The value that is stored now.
     ///
     /// # Errors
@@ -165,9 +173,26 @@ impl StoredChunk {
             Err(source) => Err(WriteError::Store { key: key.clone(), source }),
         }
     }
+
+    /// Erases what was stored at this version, unless it has changed since.
+    ///
+    /// # Errors
+    /// [`WriteError::Store`].
+    pub(super) async fn withdraw(&self, version: Version) -> Result<(), WriteError> {
+        let key = &self.place.key;
+        match self.place.store.erase(key, WriteCondition::IfVersion(version)).await {
+            Ok(_) | Err(StoreError::ConditionFailed | StoreError::VersionChanged) => Ok(()),
+            Err(source) => Err(WriteError::Store { key: key.clone(), source }),
+        }
+    }
 }
 
 impl Current {
+    /// Whether there is no value.
+    pub(super) fn is_absent(&self) -> bool {
+        self.version.is_none()
+    }
+
     /// Whether a check allows to write over this value.
     pub(super) fn passes(&self, check: &VersionCheck) -> bool {
         check(self.version.as_ref())

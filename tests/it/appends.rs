@@ -1,5 +1,6 @@
 //! Appends against a naive model: random arrays, many clients, several servers, lost answers and owners that come too late.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use zarrd::services::Mount;
-use zarrd::store::SharedStore;
+use zarrd::store::{LocalOptions, LocalStore, SharedStore};
 
 use crate::access::{access, grant, known, token};
 use crate::support::encode::{Codec, Shards};
@@ -602,6 +603,35 @@ async fn arrays_of_a_group_grow_in_one_step() {
     refused.refuses(409, "different-lengths", "one is longer");
     assert_eq!(refused.json()["written"], false);
     assert_eq!(server.json("g/t").await, json!([0, 0, 0, 1, 2, 7]));
+}
+
+#[tokio::test]
+async fn appends_of_many_clients_to_a_group_all_come_through() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = LocalOptions { writable: true, ..LocalOptions::default() };
+    let store: SharedStore = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
+    dataset(&store, 0).await;
+    let server = server(&store);
+    let clients = (0..8_u8).map(|client| {
+        let server = server.clone();
+        tokio::spawn(async move {
+            for number in 0..12_u8 {
+                let parts: [(&str, &[u8]); 2] = [("t", &[client]), ("sub/p", &[client, number])];
+                let answer = server.append_form(&format!("{client}-{number}"), "g?append=0", &parts).await;
+                assert_eq!(answer.status, 200, "{answer:?}");
+            }
+        })
+    });
+    for client in join_all(clients).await {
+        client.unwrap();
+    }
+    let clients: Vec<u64> = serde_json::from_value(server.json("g/t").await).unwrap();
+    let pairs: Vec<[u64; 2]> = serde_json::from_value(server.json("g/sub/p").await).unwrap();
+    assert_eq!(clients, pairs.iter().map(|[client, _]| *client).collect::<Vec<_>>());
+    let expected: BTreeSet<[u64; 2]> =
+        (0..8).flat_map(|client| (0..12).map(move |number| [client, number])).collect();
+    assert_eq!(pairs.iter().copied().collect::<BTreeSet<_>>(), expected);
+    assert_eq!(pairs.len(), expected.len());
 }
 
 #[tokio::test]

@@ -89,6 +89,7 @@ mod rectilinear;
 mod reductions;
 mod refusals;
 mod reload;
+mod replaced_arrays;
 mod response_cache;
 mod rfc9110;
 mod rfc9110_wire;

@@ -11,9 +11,13 @@ use crate::write::guarded::WriteGuard;
 use crate::write::lease::{
     AppendKey, ArrayLease, DecidedStep, GroupStep, LeaseError, LeaseOwner, RecordedAppend,
 };
+use crate::write::line::ValueTurn;
 use crate::write::nodes::{ArrayDocument, ChangedNode};
 use crate::write::pause::{ATTEMPTS, pause};
-use crate::write::{ArrayWriter, NodeWriteError, NodeWriter, WritePlan};
+use crate::write::{ArrayWriter, NodeWriteError, NodeWriter, WriteError, WritePlan};
+
+/// The name of a group's line of appends among those of stored values.
+const GROUP_DOCUMENT: &str = "zarr.json";
 
 /// Elements for the ends of several arrays of a group. The arrays have the same length along their dimensions.
 #[derive(Debug)]
@@ -58,6 +62,7 @@ impl AppendWriter {
     ) -> Result<Appended, AppendError> {
         // Of two that append to the same arrays, one has the first lease.
         append.parts.sort_by(|one, other| one.path.cmp(&other.path));
+        let _turn = self.turn_of(&append).await?;
         let step = GroupStepWriter { nodes, writer: self.writer(), append };
         for attempt in 0..ATTEMPTS {
             pause(attempt).await;
@@ -68,6 +73,16 @@ impl AppendWriter {
             }
         }
         Err(AppendError::Contended)
+    }
+
+    /// Waits for the appends of this process to the same group that came before, in the line of its document: the lease is for
+    /// other processes, which ask for it again and again.
+    async fn turn_of(&self, append: &GroupAppend) -> Result<Option<ValueTurn>, AppendError> {
+        let part = append.parts.first().ok_or(AppendError::NoArrays)?;
+        let mount = part.opened.array().map_err(WriteError::from)?.mount();
+        // A path that is too long for a document is of no group.
+        let Ok(key) = append.group.prefix().key(GROUP_DOCUMENT) else { return Ok(None) };
+        Ok(Some(self.writer().lines().turn((Arc::clone(mount), key)).await?))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A store in which a value is replaced just before it is read at a version, as often as a test wants.
+//! A store in which a value is replaced just before it is read at a version, or another is written, as often as a test wants.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -20,13 +20,28 @@ pub struct Changing {
     inner: SharedStore,
     key: StoreKey,
     value: Bytes,
+    /// The key whose write comes just after; `None` for a read of the value itself at a version.
+    written: Option<StoreKey>,
     left: AtomicUsize,
 }
 
 impl Changing {
     /// So often, this key gets this value.
     pub fn new(inner: SharedStore, key: &str, value: Bytes, times: usize) -> Arc<Self> {
-        Arc::new(Self { inner, key: StoreKey::parse(key).unwrap(), value, left: AtomicUsize::new(times) })
+        let (key, left) = (StoreKey::parse(key).unwrap(), AtomicUsize::new(times));
+        Arc::new(Self { inner, key, value, written: None, left })
+    }
+
+    /// Just before the next write of the key `written`, this key gets this value.
+    pub fn before_write(inner: SharedStore, written: &str, key: &str, value: Bytes) -> Arc<Self> {
+        let (key, written) = (StoreKey::parse(key).unwrap(), StoreKey::parse(written).ok());
+        Arc::new(Self { inner, key, value, written, left: AtomicUsize::new(1) })
+    }
+
+    async fn change(&self) {
+        if self.left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
+            put(&self.inner, self.key.as_str(), self.value.clone()).await;
+        }
     }
 }
 
@@ -46,9 +61,8 @@ impl Store for Changing {
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
-        let takes = |left: usize| left.checked_sub(1);
-        if *key == self.key && if_match.is_some() && self.left.fetch_update(SeqCst, SeqCst, takes).is_ok() {
-            put(&self.inner, key.as_str(), self.value.clone()).await;
+        if *key == self.key && if_match.is_some() && self.written.is_none() {
+            self.change().await;
         }
         self.inner.get(key, range, if_match).await
     }
@@ -59,6 +73,9 @@ impl Store for Changing {
         body: ValueStream,
         condition: WriteCondition,
     ) -> Result<SetResult, StoreError> {
+        if self.written.as_ref() == Some(key) {
+            self.change().await;
+        }
         self.inner.set(key, body, condition).await
     }
 
