@@ -13,8 +13,10 @@
 //!   busier a value, the more writes share one store request. A single write does not wait.
 //! - The value is stored on the condition that it is still the version that was read (`If-Match`, or `If-None-Match: *`), so that
 //!   no write of another process is lost either. If it is not, the line reads again.
-//! - A write of all elements of a value reads nothing and needs no condition. A chunk across the edge of the array is always read: the
+//! - A write of all elements of a value reads none of its bytes. A chunk across the edge of the array is always read: the
 //!   array may grow, and its new elements be written, while a write is in flight.
+//! - The array's document is checked between the two, so that no value is stored in another array that was created at the path
+//!   ([`ArrayIdentity`]).
 //! - Of a shard, only the inner chunks that a write touches are decoded and encoded; the others are copied as they are stored.
 //!
 //! Several values are not one step: after a failure some may be stored ([`Written`]). Writing the same elements again is always
