@@ -66,11 +66,12 @@ def files(folder):
 
 
 @contextlib.contextmanager
-def zarrd(*arguments, rooted=(), public_metrics=False):
+def zarrd(*arguments, rooted=(), public_metrics=False, environment=None):
     """Runs `zarrd serve` and asserts that SIGTERM ends it well. The mounts `rooted` have addresses of their own."""
+    of_server = {"ZARRD__LOG__LEVEL": "warn", "ZARRD__HTTP__PUBLIC_METRICS": json.dumps(public_metrics)}
     with subprocess.Popen(
         [os.environ["ZARRD"], "serve", *arguments, "--listen", "127.0.0.1:0"],
-        env={"ZARRD__LOG__LEVEL": "warn", "ZARRD__HTTP__PUBLIC_METRICS": json.dumps(public_metrics)},
+        env=of_server | (environment or {}),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,

@@ -48,8 +48,10 @@ pub(super) fn open_bucket(
     if bucket.is_empty() {
         return Err(OpenError::InvalidUrl("the name of the bucket or container is missing"));
     }
-    let own = &options.bucket;
-    if let Some(reason) = own.endpoint.as_deref().and_then(endpoint_error) {
+    // The clients append a path to it.
+    let endpoint = options.bucket.endpoint.as_deref().map(|url| url.trim_end_matches('/').to_owned());
+    let own = &BucketOptions { endpoint, ..options.bucket.clone() };
+    if let Some(reason) = options.bucket.endpoint.as_deref().and_then(endpoint_error) {
         return Err(OpenError::Endpoint { origin: "the option `endpoint`", reason });
     }
     let is_unencrypted = own

@@ -8,7 +8,7 @@ use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKe
 
 use crate::store::open::backend::Backend;
 use crate::store::open::bucket::{Bucket, ClientConfig, SIGNED_BY_OPTIONS, open_bucket};
-use crate::store::open::endpoint::user_info_error;
+use crate::store::open::endpoint::endpoint_error;
 use crate::store::open::error::OpenError;
 use crate::store::open::metadata_service;
 use crate::store::options::Section as _;
@@ -36,13 +36,48 @@ const VARIABLES: [&str; 4] = [
 /// What the chain of the client finds, in words.
 const DEFAULT_CREDENTIALS: &str = "with the default credentials of Google Cloud";
 
+/// The variable with the address of an emulator.
+const EMULATOR: &str = "STORAGE_EMULATOR_HOST";
+/// What names the endpoint of the chain.
+const ENDPOINT: &str = "the environment (`GOOGLE_BASE_URL`, `STORAGE_EMULATOR_HOST`)";
+
 fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+    let uses_chain = options.bucket.credentials == Some(CredentialSource::Chain);
+    let mut options = options.clone();
+    if uses_chain && options.bucket.endpoint.is_none() {
+        add_endpoint(&mut options)?;
+    }
+    let uses_chain = options.bucket.credentials == Some(CredentialSource::Chain);
+    let options = &options;
     let (own, token) = (&options.gcs, options.bearer.bearer_token.as_ref());
     let is_given = own.service_account_path.is_some() || own.service_account_key.is_some() || token.is_some();
-    let uses_chain = options.bucket.credentials == Some(CredentialSource::Chain);
     let of_chain = || (uses_chain && chain_has_credentials()).then_some(DEFAULT_CREDENTIALS);
     let signed = if is_given { Some(SIGNED_BY_OPTIONS) } else { of_chain() };
     open_bucket(StoreKind::GCS, url, options, signed, |config| build(config, own, token))
+}
+
+/// Adds the endpoint that a variable names: one of the client, or the one that leads Google's own libraries to an emulator.
+fn add_endpoint(options: &mut StoreOptions) -> Result<(), OpenError> {
+    let is_set = |endpoint: &String| !endpoint.is_empty();
+    let of_client = GoogleCloudStorageBuilder::from_env().get_config_value(&GoogleConfigKey::BaseUrl);
+    let of_client = of_client.filter(is_set).map(|endpoint| (endpoint, CredentialSource::Chain));
+    #[expect(clippy::disallowed_methods, reason = "the chain is that of the provider's tools")]
+    let emulator = std::env::var(EMULATOR).ok().filter(is_set);
+    // Credentials of the provider are not for an emulator.
+    let emulator = emulator.map(|host| (with_scheme(&host), CredentialSource::Anonymous));
+    let Some((endpoint, credentials)) = of_client.or(emulator) else { return Ok(()) };
+    if let Some(reason) = endpoint_error(&endpoint) {
+        return Err(OpenError::Endpoint { origin: ENDPOINT, reason });
+    }
+    // The tools of Google ask for no leave.
+    let bucket = BucketOptions { endpoint: Some(endpoint), allow_http: true, credentials: Some(credentials) };
+    options.bucket = bucket;
+    Ok(())
+}
+
+/// The URL of an emulator, which some programs name by its host and port alone.
+fn with_scheme(host: &str) -> String {
+    if host.contains("://") { host.to_owned() } else { format!("http://{host}") }
 }
 
 /// Whether the environment, the default credentials of `gcloud` or the machine have credentials.
@@ -71,16 +106,12 @@ fn build(
     };
     let mut builder = base.with_bucket_name(bucket).with_retry(retry).with_http_connector(connector);
     if is_anonymous {
-        // The empty credential is never sent; without it, the client searches the machine for one.
+        // The client of `store::object` sends no empty credential; without it, the client searches the machine for one.
         let nothing = StaticCredentialProvider::new(GcpCredential { bearer: String::new() });
         builder = builder.with_skip_signature(true).with_credentials(Arc::new(nothing));
     }
     if let Some(endpoint) = &shared.endpoint {
         builder = builder.with_base_url(endpoint);
-    }
-    let of_environment = builder.get_config_value(&GoogleConfigKey::BaseUrl);
-    if let Some(reason) = of_environment.as_deref().and_then(user_info_error) {
-        return Err(OpenError::Endpoint { origin: "the environment (`GOOGLE_BASE_URL`)", reason });
     }
     if let Some(path) = &options.service_account_path {
         builder = builder.with_service_account_path(path);

@@ -1,12 +1,15 @@
 //! Opens a container of Azure Blob Storage: `az://container/prefix`.
 
+mod connection_string;
+
 use std::sync::Arc;
 
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 
+use self::connection_string::ConnectionString;
 use crate::store::open::backend::Backend;
 use crate::store::open::bucket::{Bucket, ClientConfig, SIGNED_BY_OPTIONS, open_bucket};
-use crate::store::open::endpoint::user_info_error;
+use crate::store::open::endpoint::{endpoint_error, user_info_error};
 use crate::store::open::error::OpenError;
 use crate::store::open::metadata_service;
 use crate::store::options::Section as _;
@@ -23,16 +26,66 @@ pub(super) const BACKEND: Backend = Backend {
     open,
 };
 
+/// What is missing, and where it may be.
+const NO_ACCOUNT: &str = "`az://` needs `account`; with `credentials = \"chain\"`, AZURE_STORAGE_ACCOUNT_NAME or \
+    AZURE_STORAGE_CONNECTION_STRING name it as well";
 /// What the chain of the client finds, in words.
 const DEFAULT_CREDENTIALS: &str = "with the default credentials of Azure";
+/// What the connection string has, in words.
+const SIGNED_BY_CONNECTION_STRING: &str = "with the credentials of `AZURE_STORAGE_CONNECTION_STRING`";
+/// What names the endpoint of the chain.
+const ENDPOINT: &str = "the environment (`AZURE_STORAGE_ENDPOINT`)";
 
 fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
-    let (own, token) = (&options.azure, options.bearer.bearer_token.as_ref());
-    let is_given = own.account_key.is_some() || own.sas_token.is_some() || token.is_some();
     let uses_chain = options.bucket.credentials == Some(CredentialSource::Chain);
+    let (mut options, mut signed) =
+        (options.clone(), has_credentials(options).then_some(SIGNED_BY_OPTIONS));
+    if uses_chain && options.azure.account.is_none() {
+        add_connection_string(&mut options)?;
+        signed = signed.or(has_credentials(&options).then_some(SIGNED_BY_CONNECTION_STRING));
+    }
+    if uses_chain && options.bucket.endpoint.is_none() {
+        add_endpoint(&mut options)?;
+    }
     let of_chain = || (uses_chain && chain_has_credentials()).then_some(DEFAULT_CREDENTIALS);
-    let signed = if is_given { Some(SIGNED_BY_OPTIONS) } else { of_chain() };
-    open_bucket(StoreKind::AZURE, url, options, signed, |config| build(config, own, token))
+    let signed = signed.or_else(of_chain);
+    let (own, token) = (options.azure.clone(), options.bearer.bearer_token.clone());
+    open_bucket(StoreKind::AZURE, url, &options, signed, |config| build(config, &own, token.as_ref()))
+}
+
+/// Whether the options have credentials.
+fn has_credentials(options: &StoreOptions) -> bool {
+    let AzureOptions { account_key, sas_token, .. } = &options.azure;
+    account_key.is_some() || sas_token.is_some() || options.bearer.bearer_token.is_some()
+}
+
+/// Adds the account, the endpoint and the credentials of the connection string in the environment, if there is one.
+fn add_connection_string(options: &mut StoreOptions) -> Result<(), OpenError> {
+    let Some(found) = ConnectionString::of_process()? else { return Ok(()) };
+    if !has_credentials(options) {
+        (options.azure.account_key, options.azure.sas_token) = (found.key, found.sas_token);
+    }
+    options.azure.account = Some(found.account);
+    if options.bucket.endpoint.is_none() && found.endpoint.is_some() {
+        // The tools of Azure ask for no leave.
+        (options.bucket.endpoint, options.bucket.allow_http) = (found.endpoint, true);
+    }
+    if has_credentials(options) {
+        // Other variables of the environment have no say.
+        options.bucket.credentials = None;
+    }
+    Ok(())
+}
+
+/// Adds the endpoint that a variable of the client names.
+fn add_endpoint(options: &mut StoreOptions) -> Result<(), OpenError> {
+    let found = MicrosoftAzureBuilder::from_env().get_config_value(&AzureConfigKey::Endpoint);
+    let Some(endpoint) = found.filter(|endpoint| !endpoint.is_empty()) else { return Ok(()) };
+    if let Some(reason) = endpoint_error(&endpoint) {
+        return Err(OpenError::Endpoint { origin: ENDPOINT, reason });
+    }
+    (options.bucket.endpoint, options.bucket.allow_http) = (Some(endpoint), true);
+    Ok(())
 }
 
 /// Variables with credentials, as the client reads them.
@@ -62,7 +115,7 @@ fn build(
     let of_environment =
         || std::env::var_os("AZURE_STORAGE_ACCOUNT_NAME")?.into_string().ok().filter(|_| uses_chain);
     let Some(account) = options.account.clone().or_else(of_environment) else {
-        return Err(OpenError::Options("`az://` needs `account`"));
+        return Err(OpenError::Options(NO_ACCOUNT));
     };
     let base = if uses_chain { MicrosoftAzureBuilder::from_env() } else { MicrosoftAzureBuilder::new() };
     let mut builder = base
@@ -83,7 +136,6 @@ fn build(
         }
     }
     for (key, origin) in [
-        (AzureConfigKey::Endpoint, "the environment (`AZURE_STORAGE_ENDPOINT`)"),
         (AzureConfigKey::MsiEndpoint, "the environment (`IDENTITY_ENDPOINT`)"),
         (AzureConfigKey::AuthorityHost, "the environment (`AZURE_STORAGE_AUTHORITY_HOST`)"),
     ] {
