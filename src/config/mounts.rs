@@ -472,8 +472,21 @@ fn check_root(mount: &MountOptions) -> Result<(), UrlError> {
             "{} is neither a directory nor a zip file whose name ends in `.zip`",
             root.display()
         ))),
-        Err(error) => Err(UrlError::MissingDirectory(format!("{}: {error}", root.display()))),
+        Err(error) => {
+            let hint = scheme_hint(&mount.url).unwrap_or_default();
+            Err(UrlError::MissingDirectory(format!("{}: {error}{hint}", root.display())))
+        }
     }
+}
+
+/// What helps if a path begins as a URL does, but for its two slashes: `s3:/bucket`.
+fn scheme_hint(path: &str) -> Option<String> {
+    let (scheme, rest) = path.split_once(':').filter(|(_, rest)| !rest.starts_with("//"))?;
+    let kind = kind_of(&format!("{scheme}://"))?;
+    let begin = if kind == StoreKind::LOCAL { "/" } else { "" };
+    let rest = rest.trim_start_matches('/');
+    let rest = if rest.is_empty() || rest.contains(['@', '?', '#']) { "…" } else { rest };
+    Some(format!("; a URL has two slashes after its scheme: `{scheme}://{begin}{rest}`"))
 }
 
 /// The first mount whose `listen` or `hosts` are invalid or already in use, with the key and the reason.

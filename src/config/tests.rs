@@ -408,6 +408,13 @@ fn invalid_arguments_are_rejected_with_their_flag() {
         (&["--writable"][..], ["--writable", "on the command line"]),
         (&["--demo", "demo=memory://"][..], ["[NAME=]URL", "a mount named `demo` already"]),
         (&["gopher://x"][..], ["[NAME=]URL", "scheme"]),
+        (&["s3:/bucket/x"][..], ["[NAME=]URL", "two slashes after its scheme: `s3://bucket/x`"]),
+        (&["a=GS:bucket"][..], ["[NAME=]URL", "two slashes after its scheme: `GS://bucket`"]),
+        (&["https:/user:canary@host/x"][..], ["[NAME=]URL", "two slashes after its scheme: `https://…`"]),
+        (
+            &["file:/nowhere/at/all"][..],
+            ["[NAME=]URL", "two slashes after its scheme: `file:///nowhere/at/all`"],
+        ),
     ] {
         let message = error_of("", &[], arguments);
         for part in parts {

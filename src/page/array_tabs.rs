@@ -110,20 +110,23 @@ fn costs(viewed: &ViewedArray<'_>) -> Markup {
         rows.push((format!("a line along {name}"), one(&|own| own == dim)));
     }
     html! {
-        table.costs {
-            caption { "What reading costs" }
-            thead { tr {
-                th scope="col" { "Read" } th.number scope="col" { "Chunks" } th.number scope="col" { "Decoded" }
-                th.number scope="col" { "Wanted" } th.number scope="col" { "Amplification" }
-            } }
-            tbody {
-                @for (text, (cost, wanted)) in rows {
-                    tr {
-                        th scope="row" { bdi { (text) } }
-                        td.number { (count_text(cost.chunks)) }
-                        td.number { (bytes_text(cost.bytes)) }
-                        td.number { (bytes_text(wanted)) }
-                        td.number { (count_text(cost.bytes / wanted.max(1))) " ×" }
+        // Narrow screens show a part of it.
+        div.scroll tabindex="0" role="region" aria-label="What reading costs" {
+            table.costs {
+                caption { "What reading costs" }
+                thead { tr {
+                    th scope="col" { "Read" } th.number scope="col" { "Chunks" } th.number scope="col" { "Decoded" }
+                    th.number scope="col" { "Wanted" } th.number scope="col" { "Amplification" }
+                } }
+                tbody {
+                    @for (text, (cost, wanted)) in rows {
+                        tr {
+                            th scope="row" { bdi { (text) } }
+                            td.number { (count_text(cost.chunks)) }
+                            td.number { (bytes_text(cost.bytes)) }
+                            td.number { (bytes_text(wanted)) }
+                            td.number { (count_text(cost.bytes / wanted.max(1))) " ×" }
+                        }
                     }
                 }
             }

@@ -7,6 +7,7 @@ use super::facts::ShownArray;
 use super::node_page::{NodeLinks, TreeItem};
 use crate::array::Array;
 use crate::conventions::{OmeNode, is_vector_store};
+use crate::labels::LabelExtent;
 use crate::metadata::{ArrayMetadata, Attributes};
 
 /// The metadata of an array, and the array or why it cannot be read.
@@ -25,12 +26,23 @@ pub struct ChildRow {
     pub attributes: Option<Attributes>,
     /// What the server reads of it for one request.
     pub limits: PageLimits,
+    /// From where to where its labels reach, if it is the coordinate of a dimension.
+    pub extent: Option<LabelExtent>,
+    /// Of a dataset, the array that its picture is of.
+    pub pictured: Option<Box<ChildRow>>,
 }
 
 impl ChildRow {
     /// Whether it is a group that is nothing else by its attributes.
-    pub(super) fn is_plain_group(&self) -> bool {
+    #[must_use]
+    pub fn is_plain_group(&self) -> bool {
         self.attributes.as_ref().is_some_and(|attributes| kind_of(attributes).is_none())
+    }
+
+    /// Whether it is an array with the coordinates of its only dimension.
+    #[must_use]
+    pub fn is_coordinate(&self) -> bool {
+        row(self).is_some_and(|row| row.is_coordinate())
     }
 }
 

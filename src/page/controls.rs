@@ -2,10 +2,11 @@
 
 use maud::{Markup, html};
 
+use super::downloads::downloads;
 use super::labels;
 use super::state::PageState;
 use super::view::Shown;
-use super::viewed_array::{ViewedArray, downloads};
+use super::viewed_array::ViewedArray;
 
 /// The names of the colour tables.
 pub(super) const COLORMAPS: [&str; 10] =

@@ -16,10 +16,23 @@ pub(super) const SIDE: &str = "128";
 /// The path of the picture of a node in a list: of an array if it costs little, and of what has images.
 pub(super) fn of(child: &ChildRow) -> Option<String> {
     match &child.attributes {
-        Some(attributes) => matches!(kind_of(attributes), Some("image" | "labels" | "plate" | "well"))
-            .then(|| join(&child.links.image, [("size", SIDE)].into_iter())),
+        Some(attributes) => {
+            let has_images = matches!(kind_of(attributes), Some("image" | "labels" | "plate" | "well"));
+            let own = || join(&child.links.image, [("size", SIDE)].into_iter());
+            has_images.then(own).or_else(|| of(child.pictured.as_deref()?))
+        }
         None => of_array(&row(child)?, SIDE),
     }
+}
+
+/// The array that the picture of a dataset is of, among the nodes of a group; `None` if the group is no dataset, or none of its
+/// arrays has a picture that costs little.
+#[must_use]
+pub fn pictured(children: Vec<ChildRow>) -> Option<ChildRow> {
+    if !children.iter().any(ChildRow::is_coordinate) {
+        return None;
+    }
+    children.into_iter().find(|child| child.array.is_some() && of(child).is_some())
 }
 
 /// The path of the picture of an array, where it costs little.

@@ -1,6 +1,5 @@
 //! [`ViewedArray`]: an array as it is shown, and what the scripts of its viewer are given.
 
-use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
 use super::cost::Cost;
@@ -35,6 +34,8 @@ pub struct Coordinate {
     pub data_type: DataType,
     /// How its elements become numbers; none is missing.
     pub values: CfValues,
+    /// Along which axis of a map it goes, `X` or `Y`, if its elements are equally far apart.
+    pub map_axis: Option<&'static str>,
 }
 
 /// Longer side of the picture without scripts, in pixels.
@@ -211,26 +212,4 @@ fn channels(channels: &[ChannelSummary]) -> Value {
         })
     };
     channels.iter().enumerate().map(one).collect()
-}
-
-/// Links to the elements of the view in several formats: as the values that the picture shows.
-pub(super) fn downloads(viewed: &ViewedArray<'_>) -> Markup {
-    let slice = viewed.view.slice(&viewed.facts.shape);
-    let words = viewed.words_of_elements();
-    let link = |format: &str| {
-        let words = words.iter().map(|(name, value)| (*name, value.as_str()));
-        join(
-            &viewed.links.data,
-            [("slice", slice.as_str())].into_iter().chain(words).chain([("format", format)]),
-        )
-    };
-    html! {
-        span.downloads {
-            "This slice as "
-            @for (at, format) in ["npy", "csv", "json", "arrow"].into_iter().enumerate() {
-                (if at == 0 { "" } else { ", " })
-                a href=(link(format)) data-format=(format) { (format) }
-            }
-        }
-    }
 }

@@ -3,10 +3,11 @@
 use maud::{Markup, html};
 
 use super::controls::controls;
+use super::downloads::downloads;
 use super::facts::{Drawn, bytes_text, count_text, name, product};
 use super::labels;
 use super::view::Shown;
-use super::viewed_array::{PAGE_PICTURE, ViewedArray, downloads};
+use super::viewed_array::{PAGE_PICTURE, ViewedArray};
 
 /// Stripes along the longer side of a hatched plane.
 const STRIPES: u64 = 100;
@@ -36,8 +37,8 @@ pub(super) fn viewer(viewed: &ViewedArray<'_>, tab: &'static str, title: &str) -
                             }
                         }
                     }
-                    "line" => { figure.plot #plot {} noscript { p.muted { "Lines are drawn by a script. " (downloads(viewed)) } } }
-                    "table" => { div.table-window #table {} noscript { p.muted { "The table is filled by a script. " (downloads(viewed)) } } }
+                    "line" => { figure.plot #plot {} noscript { p.muted { "Lines are drawn by a script." } } }
+                    "table" => { div.table-window #table {} noscript { p.muted { "The table is filled by a script." } } }
                     _ => {
                         figure.plot #histogram {}
                         noscript { p.muted { "The histogram is drawn by a script. " a href=(viewed.links.stats) { "Statistics as JSON" } } }
@@ -63,6 +64,8 @@ pub(super) fn viewer(viewed: &ViewedArray<'_>, tab: &'static str, title: &str) -
                         }
                     }
                 }
+                // Beside a picture, they are among the controls.
+                @if matches!(tab, "line" | "table") { p.muted { (downloads(viewed)) } }
                 div #profiles {}
             }
             @if tab == "image" && plane { (controls(viewed)) }

@@ -41,6 +41,7 @@ pub use error::RenderError;
 pub use format::{Delivery, Format, FormatOptions, HeaderLine, NanMode};
 pub use npy::npy_type;
 pub use output::writer;
+pub use parquet::has_parquet_type;
 pub use schema::{Heading, ResultSchema};
 pub(crate) use value::escape_invalid_utf8;
 #[cfg(feature = "vectors")]

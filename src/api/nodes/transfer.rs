@@ -28,6 +28,9 @@ use crate::services::state::AppState;
 use crate::store::PinnedVersion;
 use crate::write::{NodeCopy, NodeCopyError, NodeCopyFailure, NodePlace, NodeTransfer, NodeWriteError};
 
+/// Most mounts that a problem names.
+const MOST_NAMES: usize = 20;
+
 /// The parameters of a node that is another one.
 #[derive(Clone, Debug, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -127,6 +130,9 @@ async fn source_of(
             return Err(lacks(*scope));
         }
     }
+    if state.mounts.with_opener(name).is_none() {
+        return Err(unknown_mount(state, caller, name));
+    }
     let (mount, opener) = mount_of(state, name, &path).await?;
     if transfer == NodeTransfer::Move {
         check_writable(&mount)?;
@@ -135,16 +141,26 @@ async fn source_of(
     Ok(NodeTarget { mount, opener, path })
 }
 
+/// The problem for a source in a mount that does not exist, with those that the caller may see.
+fn unknown_mount(state: &AppState, caller: &Caller, name: &str) -> Problem {
+    let seen = state.mounts.iter().filter(|mount| caller.rights().can_see(&mount.name));
+    let names: Vec<String> = seen.take(MOST_NAMES + 1).map(|mount| format!("`{}`", mount.name)).collect();
+    let more = if names.len() > MOST_NAMES { ", …" } else { "" };
+    let names = names.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
+    Problem::new(StatusCode::NOT_FOUND, "unknown-mount").detail(format!(
+        "there is no mount `{name}`, which the source names before its colon; the mounts are {names}{more}; a path whose first name \
+         has a colon begins with a slash"
+    ))
+}
+
 /// A mount, at the snapshot that the request sees if it has versions.
 async fn mount_of(
     state: &AppState,
     name: &str,
     path: &NodePath,
 ) -> Result<(Arc<Mount>, NodeOpener), Problem> {
-    let unknown = || {
-        Problem::new(StatusCode::NOT_FOUND, "unknown-mount").detail("there is no mount of the source's name")
-    };
-    let found = state.mounts.with_opener(name).ok_or_else(unknown)?.clone();
+    let gone = || Problem::new(StatusCode::NOT_FOUND, "unknown-mount");
+    let found = state.mounts.with_opener(name).ok_or_else(gone)?.clone();
     let (mount, _) = &found;
     let Some(served) = mount.store.served_version() else { return Ok(found) };
     let named = PinnedVersion::of_text(path.as_str());

@@ -59,7 +59,15 @@ impl RowOpener<'_> {
             None => (None, None),
         };
         let Self { links, limits, .. } = self;
-        ChildRow { item: item(links, path, kind), links: links.of(path), array, attributes, limits }
+        ChildRow {
+            item: item(links, path, kind),
+            links: links.of(path),
+            array,
+            attributes,
+            limits,
+            extent: None,
+            pictured: None,
+        }
     }
 }
 

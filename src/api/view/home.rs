@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use futures::stream::{self, StreamExt};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::children::RowOpener;
 use super::links::PageLinks;
@@ -17,7 +17,7 @@ use crate::hierarchy::Node;
 use crate::http::base_path::BasePath;
 use crate::key::NodePath;
 use crate::metadata::NodeKind;
-use crate::page::{ChildRow, HomePage, MountCard, PageLimits};
+use crate::page::{ChildRow, HomePage, MountCard, PageLimits, pictured};
 use crate::services::extract::NodeTarget;
 use crate::services::mount::Mount;
 use crate::services::readiness::MountState;
@@ -27,6 +27,10 @@ use crate::services::state::AppState;
 const MOST_NODES: usize = 8;
 /// Longest wait for the first nodes of a mount. The card of a slow one has none.
 const MAX_WAIT: Duration = Duration::from_millis(700);
+/// After this time no more is read to find what the pictures of datasets are of. A card has those that were found until then.
+const PICTURES_WAIT: Duration = Duration::from_millis(500);
+/// Most nodes of a dataset among which its picture is searched.
+const MOST_VARIABLES: usize = 32;
 /// Mounts whose first nodes are read concurrently.
 const CONCURRENCY: usize = 8;
 /// Longest list of attributes of a root that is read for its title, in bytes.
@@ -89,6 +93,7 @@ async fn contents(
     mount: &Mount,
     links: PageLinks<'_>,
 ) -> (Option<String>, Option<Vec<ChildRow>>) {
+    let pictures_until = Instant::now() + PICTURES_WAIT;
     let root = NodePath::root();
     let may = |scope| {
         let need = Permission::derived(scope, KeyScope::Prefix(root.prefix().clone()));
@@ -112,7 +117,12 @@ async fn contents(
                 let path =
                     |child: &crate::hierarchy::Child| Some((root.child(&child.name).ok()?, child.kind));
                 match children.map(|children| children.iter().filter_map(path).collect()) {
-                    Some(paths) => (title, Some(rows.open(paths).await)),
+                    Some(paths) => {
+                        let mut opened = rows.open(paths).await;
+                        // The card is complete without them.
+                        let _ = timeout_at(pictures_until, add_pictures(rows, &mut opened)).await;
+                        (title, Some(opened))
+                    }
                     None => (title, None),
                 }
             }
@@ -130,5 +140,20 @@ async fn contents(
             (None, Some(rows.open(folders).await))
         }
         Err(_) => (None, None),
+    }
+}
+
+/// Adds to groups that are datasets the arrays that their pictures are of.
+async fn add_pictures(rows: RowOpener<'_>, nodes: &mut [ChildRow]) {
+    let root = NodePath::root();
+    for node in nodes.iter_mut().take(MOST_NODES).filter(|node| node.is_plain_group()) {
+        let Ok(path) = root.child(&node.item.name) else { continue };
+        let Ok(Some(opened)) = rows.target.opener.find(&path).await else { continue };
+        let Node::Group(group) = &opened.node else { continue };
+        let children = rows.target.opener.hierarchy().children(&path, group, MOST_VARIABLES).await;
+        let children = children.ok().and_then(|children| children.children).unwrap_or_default();
+        let arrays = children.iter().filter(|child| child.kind == Some(NodeKind::Array));
+        let paths = arrays.filter_map(|child| Some((path.child(&child.name).ok()?, child.kind)));
+        node.pictured = pictured(rows.open(paths.collect()).await).map(Box::new);
     }
 }

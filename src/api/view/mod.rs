@@ -5,6 +5,7 @@
 
 mod assets;
 mod children;
+mod coordinates;
 mod error_page;
 mod headers;
 mod home;

@@ -11,6 +11,7 @@ use axum::response::Response;
 use tokio::time::timeout;
 
 use super::children::{RowOpener, are_there, item};
+use super::coordinates::CoordinateReader;
 use super::links::PageLinks;
 use super::listing::{ListedChildren, listed};
 use super::{headers, labelled, labels, listing, site, warnings};
@@ -96,6 +97,7 @@ pub(super) async fn get_view(
         links: PageLinks { base: base.as_str(), mount: &target.mount.name },
         query: query(&uri),
         snapshot: head.extensions.get::<PinnedMounts>().map(PinnedMounts::snapshot),
+        labels: CoordinateReader::new(&state, &head),
     };
     let site = site::site(&state, &base, &caller, &uri, &request);
     let is_missing =
@@ -179,6 +181,7 @@ struct View<'a> {
     query: PageState,
     /// The snapshot that the request sees, if it is one of a branch.
     snapshot: Option<ObjectId>,
+    labels: CoordinateReader<'a>,
 }
 
 impl View<'_> {
@@ -317,13 +320,15 @@ impl View<'_> {
         let (Some(parent), Some(names)) = (self.target.path.parent(), &metadata.dimension_names) else {
             return found;
         };
+        // Only maps are asked where they are.
+        let is_plane = metadata.shape.len() > 1;
         for (dim, name) in names.iter().enumerate().take(MOST_COORDINATES) {
             let Some(path) = name.as_deref().and_then(|name| parent.child(name).ok()) else { continue };
             if !self.may_read(&path) || path == self.target.path {
                 continue;
             }
-            let node = self.target.opener.find(&path).await.ok().flatten();
-            let Some(Node::Array(coordinate)) = node.as_deref().map(|node| &node.node) else { continue };
+            let Ok(Some(node)) = self.target.opener.find(&path).await else { continue };
+            let Node::Array(coordinate) = &node.node else { continue };
             let Some(&length) = metadata.shape.get(dim) else { continue };
             if *coordinate.shape != [length] {
                 continue;
@@ -331,6 +336,10 @@ impl View<'_> {
             let text = |name: &str| {
                 let text = coordinate.attributes.member_text(name).filter(|text| text.len() < 500)?;
                 serde_json::from_str::<String>(text).ok()
+            };
+            let map_axis = match node.array() {
+                Ok(array) if is_plane => self.labels.map_axis(&node, array).await,
+                _ => None,
             };
             found.push(Coordinate {
                 dim,
@@ -341,6 +350,7 @@ impl View<'_> {
                 is_northing: is_northing(path.name(), &coordinate.attributes),
                 data_type: coordinate.data_type.clone(),
                 values: CfValues::unmasked(&coordinate.data_type, &coordinate.attributes),
+                map_axis,
             });
         }
         found
@@ -358,7 +368,13 @@ impl View<'_> {
             children.iter().filter_map(path).collect::<Vec<_>>()
         });
         let children_rows = match paths {
-            Some(paths) => Some(rows.open(paths).await),
+            Some(paths) => {
+                let mut opened = rows.open(paths).await;
+                if silence.is_none() {
+                    self.labels.add_extents(self.target, &mut opened).await;
+                }
+                Some(opened)
+            }
             None => None,
         };
         let (is_vectors, mut ome) = self.conventions(group).await?;

@@ -898,7 +898,13 @@ export class Viewer {
     }
     const slice = this.sliceText();
     for (const format of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("[data-format]"))) {
-      format.href = link(this.config.data, { slice, fields: this.config.fields, decode: this.config.decode, format: format.dataset.format });
+      // Some formats have what is stored, with what says how to decode it.
+      const decode = "stored" in format.dataset ? null : this.config.decode;
+      format.href = link(this.config.data, { slice, fields: this.config.fields, decode, coords: format.dataset.coords, format: format.dataset.format });
+    }
+    const kept = slice.split(",").flatMap((range, dim) => (range.includes(":") ? [dim] : [])).join();
+    for (const plane of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-plane]"))) {
+      plane.hidden = plane.dataset.plane !== kept;
     }
     const hidden = /** @type {HTMLInputElement | null} */ (document.querySelector("#controls input[name=slice]"));
     if (hidden) hidden.value = slice;

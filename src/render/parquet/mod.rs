@@ -11,3 +11,4 @@ mod types;
 
 pub(super) use format::FORMAT;
 pub(super) use table::ParquetTable;
+pub use table::has_parquet_type;

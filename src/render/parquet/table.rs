@@ -4,9 +4,10 @@ use super::page::page;
 use super::thrift_writer::ThriftWriter;
 use super::types::ParquetType;
 use crate::codec::ContentCoding;
+use crate::metadata::DataType;
 use crate::render::RenderError;
 use crate::render::arrow::{table_arrays, table_field};
-use crate::render::table::{TableColumn, TableRows, TableWriter};
+use crate::render::table::{ColumnContent, TableColumn, TableRows, TableWriter};
 
 /// The first and the last bytes of a file.
 const MAGIC: &[u8] = b"PAR1";
@@ -51,6 +52,19 @@ pub(in crate::render) struct ParquetTable {
     written: u64,
     /// Bytes of memory of a group, and of its description in the footer.
     group_bytes: u64,
+}
+
+/// Whether a Parquet file has columns of a type.
+#[must_use]
+pub fn has_parquet_type(data_type: &DataType) -> bool {
+    let column = TableColumn {
+        name: String::new(),
+        data_type: data_type.clone(),
+        units: None,
+        content: ColumnContent::Values,
+    };
+    let field = table_field(&column).ok();
+    field.is_some_and(|field| ParquetType::of(field.data_type(), field.is_nullable()).is_some())
 }
 
 impl ParquetTable {

@@ -260,8 +260,9 @@ pub struct BucketOptions {
     /// * `"chain"`: from the places that the provider's own tools search, the first one that has some. S3: the environment
     ///   (`AWS_ACCESS_KEY_ID` …), the profile (`AWS_PROFILE`, `~/.aws/config`, `~/.aws/credentials`, with assumed roles), a web
     ///   identity, the container, the machine's metadata service. Region and endpoint come from there too. GCS and Azure: the
-    ///   environment, the default credentials of `gcloud`, a workload identity, the metadata service. If no place has some,
-    ///   requests are sent unsigned.
+    ///   environment, the default credentials of `gcloud`, a workload identity, the metadata service. `AZURE_STORAGE_CONNECTION_STRING`
+    ///   names account, endpoint and credentials, if `account` is not set; `STORAGE_EMULATOR_HOST` the endpoint of an emulator of GCS,
+    ///   which gets no credentials. If no place has some, requests are sent unsigned.
     /// * `"anonymous"`: from nowhere, requests are sent unsigned.
     ///
     /// Without it, they are sent unsigned; for a URL on the command line it is `"chain"`.

@@ -45,7 +45,8 @@ impl ConnectionString {
     /// # Errors
     /// [`OpenError::Credentials`] if it names no account, [`OpenError::Endpoint`] if what it names as one is none.
     pub(super) fn parse(text: &str) -> Result<Self, OpenError> {
-        let pairs: Vec<(&str, &str)> = text.split(';').filter_map(|pair| pair.trim().split_once('=')).collect();
+        let pairs: Vec<(&str, &str)> =
+            text.split(';').filter_map(|pair| pair.trim().split_once('=')).collect();
         let value = |wanted: &str| {
             let found = pairs.iter().find(|(name, _)| name.trim().eq_ignore_ascii_case(wanted));
             found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())

@@ -38,8 +38,7 @@ const ENDPOINT: &str = "the environment (`AZURE_STORAGE_ENDPOINT`)";
 
 fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let uses_chain = options.bucket.credentials == Some(CredentialSource::Chain);
-    let (mut options, mut signed) =
-        (options.clone(), has_credentials(options).then_some(SIGNED_BY_OPTIONS));
+    let (mut options, mut signed) = (options.clone(), has_credentials(options).then_some(SIGNED_BY_OPTIONS));
     if uses_chain && options.azure.account.is_none() {
         add_connection_string(&mut options)?;
         signed = signed.or(has_credentials(&options).then_some(SIGNED_BY_CONNECTION_STRING));

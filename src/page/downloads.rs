@@ -1,0 +1,76 @@
+//! Links to the elements of a view, in each format that has them.
+
+use maud::{Markup, html};
+
+use super::state::join;
+use super::view::Shown;
+use super::viewed_array::ViewedArray;
+use crate::render::dataset::{ElementEncoding, is_text};
+use crate::render::has_parquet_type;
+
+/// Formats that all elements have, as the values that the picture shows.
+const OF_ALL: [&str; 4] = ["npy", "csv", "json", "arrow"];
+
+/// Links to the elements of the view.
+pub(super) fn downloads(viewed: &ViewedArray<'_>) -> Markup {
+    let plane = map_plane(viewed);
+    html! {
+        span.downloads {
+            "This slice as "
+            @for (at, format) in OF_ALL.into_iter().enumerate() {
+                (if at == 0 { "" } else { ", " })
+                a href=(link(viewed, format, viewed.words_of_elements())) data-format=(format) { (format) }
+            }
+            // What these have is as it is stored, with what says how to decode it.
+            @if has_netcdf(viewed) {
+                ", "
+                a href=(link(viewed, "nc", Vec::new())) data-format="nc" data-stored { "NetCDF" }
+            }
+            @if let Some([rows, columns]) = plane {
+                span data-plane=(format!("{rows},{columns}")) {
+                    ", "
+                    a href=(link(viewed, "tiff", Vec::new())) data-format="tiff" data-stored { "GeoTIFF" }
+                }
+            }
+            "; with its labels as "
+            @if has_parquet_type(&viewed.facts.data_type) {
+                a href=(table(viewed, "parquet")) data-format="parquet" data-coords="1" { "Parquet" }
+                ", "
+            }
+            a href=(table(viewed, "csv")) data-format="csv" data-coords="1" { "CSV" }
+        }
+    }
+}
+
+/// The path of the slice in a format, with further words.
+fn link(viewed: &ViewedArray<'_>, format: &str, words: Vec<(&'static str, String)>) -> String {
+    let slice = viewed.view.slice(&viewed.facts.shape);
+    let words = words.iter().map(|(name, value)| (*name, value.as_str()));
+    let query = [("slice", slice.as_str())].into_iter().chain(words).chain([("format", format)]);
+    join(&viewed.links.data, query)
+}
+
+/// The path of the slice as a long table: a row for each element.
+fn table(viewed: &ViewedArray<'_>, format: &str) -> String {
+    let mut words = viewed.words_of_elements();
+    words.push(("coords", "1".to_owned()));
+    link(viewed, format, words)
+}
+
+/// Whether a NetCDF file can have the elements. It has no fields of structs.
+fn has_netcdf(viewed: &ViewedArray<'_>) -> bool {
+    let data_type = &viewed.facts.data_type;
+    viewed.state.get("fields").is_none()
+        && (ElementEncoding::netcdf(data_type).is_some() || is_text(data_type))
+}
+
+/// The dimensions of the rows and the columns, if the view is a plane of numbers on a map, as a GeoTIFF file has it.
+fn map_plane(viewed: &ViewedArray<'_>) -> Option<[usize; 2]> {
+    let Shown::Plane { rows, columns, colors: None } = viewed.view.shown else { return None };
+    let stored = [rows.min(columns), rows.max(columns)];
+    let axis = |dim: usize| viewed.coordinates.iter().find(|one| one.dim == dim)?.map_axis;
+    let is_map = stored.map(axis) == [Some("Y"), Some("X")];
+    let is_empty = viewed.view.subset.iter().any(|range| range.count == 0);
+    let has_type = ElementEncoding::netcdf(&viewed.facts.data_type).is_some();
+    (is_map && !is_empty && has_type && viewed.state.get("fields").is_none()).then_some(stored)
+}
