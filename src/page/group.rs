@@ -9,7 +9,7 @@ use super::array_tabs::documents;
 use super::attributes;
 use super::child_row::{ArrayRow, ChildRow, kind_of, row};
 use super::cost::Cost;
-use super::extent::extent_text;
+use super::extent::extent;
 use super::facts::{ShownArray, bytes_text, count_text, cut, name, shape_text};
 use super::group_snippets::{GroupUse, snippets};
 use super::label_layer::LabelLayer;
@@ -507,9 +507,7 @@ fn array_row(row: &ArrayRow<'_>) -> Markup {
             td {
                 @if let Some(text) = described("long_name").or_else(|| described("standard_name")) { bdi { (text) } }
                 @if let Some(units) = units { " " span.muted { "[" bdi { (units) } "]" } }
-                @if let Some(text) = child.extent.as_ref().and_then(extent_text) {
-                    span.extent { bdi { (cut(&text, 200)) } }
-                }
+                @if let Some(text) = child.extent.as_ref().and_then(extent) { (text) }
                 @if let Some(reason) = &facts.unreadable { span.warn { bdi { (cut(reason, 100)) } } }
             }
         }

@@ -56,7 +56,7 @@ def test_the_page_of_a_dataset_says_where_its_coordinates_reach(data):
     page = page_of(served, "/view/m/climate")
     rows = {re.search(r"<bdi>(.*?)</bdi>", row)[1]: re.sub(r"<[^>]+>", "", row) for row in re.split(r"<tr[ >]", page) if "<bdi>" in row}
     for name, text in {
-        "time": "2020-01-01T00:00:00 to 2020-01-02T18:00:00, every 6 hours",
+        "time": "2020-01-01T00:00 to 2020-01-02T18:00, every 6 hours",
         "lat": "60 to 50.5, step -0.5",
         "lon": "-2 to 5.25, step 0.25",
         "level": "1000 to 500",
