@@ -47,6 +47,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("tests/bench/pictures/paint.py", "forever", "a method of the standard library"),
     ("tests/bench/scale/record.py", "forever", "a method of the standard library"),
     ("tests/clients/conftest.py", "forever", "a method of the standard library"),
+    ("tests/clients/emulators.py", "forever", "a method of the standard library"),
     ("tests/it/admin.rs", "forgotten", "a member of a response"),
     ("tests/it/polls.rs", "forget", "a function of the standard library"),
     ("tests/it/support/counting.rs", "forget", "a method of the permits of semaphores"),
