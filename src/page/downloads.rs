@@ -19,17 +19,17 @@ pub(super) fn downloads(viewed: &ViewedArray<'_>) -> Markup {
             "This slice as "
             @for (at, format) in OF_ALL.into_iter().enumerate() {
                 (if at == 0 { "" } else { ", " })
-                a href=(link(viewed, format, viewed.words_of_elements())) data-format=(format) { (format) }
+                a href=(link(viewed, format, &viewed.words_of_elements())) data-format=(format) { (format) }
             }
             // What these have is as it is stored, with what says how to decode it.
             @if has_netcdf(viewed) {
                 ", "
-                a href=(link(viewed, "nc", Vec::new())) data-format="nc" data-stored { "NetCDF" }
+                a href=(link(viewed, "nc", &[])) data-format="nc" data-stored { "NetCDF" }
             }
             @if let Some([rows, columns]) = plane {
                 span data-plane=(format!("{rows},{columns}")) {
                     ", "
-                    a href=(link(viewed, "tiff", Vec::new())) data-format="tiff" data-stored { "GeoTIFF" }
+                    a href=(link(viewed, "tiff", &[])) data-format="tiff" data-stored { "GeoTIFF" }
                 }
             }
             "; with its labels as "
@@ -43,7 +43,7 @@ pub(super) fn downloads(viewed: &ViewedArray<'_>) -> Markup {
 }
 
 /// The path of the slice in a format, with further words.
-fn link(viewed: &ViewedArray<'_>, format: &str, words: Vec<(&'static str, String)>) -> String {
+fn link(viewed: &ViewedArray<'_>, format: &str, words: &[(&'static str, String)]) -> String {
     let slice = viewed.view.slice(&viewed.facts.shape);
     let words = words.iter().map(|(name, value)| (*name, value.as_str()));
     let query = [("slice", slice.as_str())].into_iter().chain(words).chain([("format", format)]);
@@ -54,7 +54,7 @@ fn link(viewed: &ViewedArray<'_>, format: &str, words: Vec<(&'static str, String
 fn table(viewed: &ViewedArray<'_>, format: &str) -> String {
     let mut words = viewed.words_of_elements();
     words.push(("coords", "1".to_owned()));
-    link(viewed, format, words)
+    link(viewed, format, &words)
 }
 
 /// Whether a NetCDF file can have the elements. It has no fields of structs.
