@@ -3,8 +3,8 @@
 //! Checking whether a file was replaced takes a fraction of the time of opening, reading and closing it. So each read
 //! revalidates its entry ([`Shortcuts::validate_cached`]). Where a store cannot validate without waiting, the value is read
 //! again and not cached. Where responses may be older than their requests ([`CachePolicy`]), an entry stays valid for as
-//! long as the policy says, and values of remote stores are cached too. Writes and listings pass through; absence is never
-//! cached.
+//! long as the policy says, and values of remote stores are cached too. Listings pass through. Writes do too, and go on if their
+//! caller does not wait for them. Absence is never cached.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +13,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use tracing::Instrument;
 
 use super::caches::{CacheKind, Evictable, PurgeOutcome, is_key_below};
 use super::stale::{BackendAnswer, StaleLookups};
@@ -201,7 +202,34 @@ impl CachedStore {
 
     /// Invalidates all checks that began before now.
     fn invalidate(&self) {
-        *lock(&self.valid_since) = Instant::now();
+        drop(Invalidation(Arc::clone(&self.valid_since)));
+    }
+
+    /// Runs a write in its own task, and waits for it. When it has ended, all checks that began before are invalid: also if the
+    /// caller is dropped meanwhile, because the backend may do what it was asked to.
+    async fn finish<T: Send + 'static>(
+        &self,
+        write: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let invalidation = Invalidation(Arc::clone(&self.valid_since));
+        let write = async move {
+            let _invalidation = invalidation;
+            write.await
+        };
+        match tokio::spawn(write.in_current_span()).await {
+            Ok(outcome) => outcome,
+            Err(stopped) => Err(StoreError::Backend(Arc::new(stopped))),
+        }
+    }
+}
+
+/// Invalidates all checks that began before it is dropped.
+#[derive(Debug)]
+struct Invalidation(ValidSince);
+
+impl Drop for Invalidation {
+    fn drop(&mut self) {
+        *lock(&self.0) = Instant::now();
     }
 }
 
@@ -282,9 +310,8 @@ impl Store for CachedStore {
         body: ValueStream,
         condition: WriteCondition,
     ) -> Result<SetResult, StoreError> {
-        let outcome = self.inner.set(key, body, condition).await;
-        self.invalidate();
-        outcome
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        self.finish(async move { inner.set(&key, body, condition).await }).await
     }
 
     async fn copy(
@@ -294,21 +321,19 @@ impl Store for CachedStore {
         to: &StoreKey,
         condition: WriteCondition,
     ) -> Result<Option<CopyResult>, StoreError> {
-        let copied = self.inner.copy(from, if_match, to, condition).await;
-        self.invalidate();
-        copied
+        let (inner, from, if_match, to) =
+            (Arc::clone(&self.inner), from.clone(), if_match.cloned(), to.clone());
+        self.finish(async move { inner.copy(&from, if_match.as_ref(), &to, condition).await }).await
     }
 
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
-        let erased = self.inner.erase(key, condition).await;
-        self.invalidate();
-        erased
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        self.finish(async move { inner.erase(&key, condition).await }).await
     }
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
-        let erased = self.inner.erase_prefix(prefix).await;
-        self.invalidate();
-        erased
+        let (inner, prefix) = (Arc::clone(&self.inner), prefix.clone());
+        self.finish(async move { inner.erase_prefix(&prefix).await }).await
     }
 
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {

@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 use axum::http::{Method, StatusCode};
 use tempfile::TempDir;
 use zarrd::cache::ValueCache;
+use zarrd::key::StoreKey;
 use zarrd::services::Mount;
-use zarrd::store::{CachePolicy, LocalOptions, LocalStore, SharedStore};
+use zarrd::store::{CachePolicy, LocalOptions, LocalStore, SharedStore, WriteCondition};
 
 use crate::support::counting::Counting;
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
+use crate::support::s3::{Fault, Kind, Rule, TestS3, When};
 use crate::support::server::{Server, put};
 
 const LITTLE: Codec = Codec::Bytes { big: false };
@@ -162,5 +164,73 @@ async fn a_value_found_to_have_changed_is_revalidated() {
             assert_eq!(server.get("/v1/data/m/a?slice=2,7,7").await.body, [7, 7][..], "{freshness}");
             assert_eq!(server.get("/v1/data/m/a?slice=2,0,0").await.body, [7, 7][..], "{freshness}");
         }
+    }
+}
+
+/// A server of a bucket with a value `g/k` that it has cached, and of which it has a copy at `g/other`.
+async fn served_from_bucket(policy: CachePolicy) -> (TestS3, SharedStore, Server) {
+    let bucket = TestS3::start().await;
+    bucket.insert("g/k", "old");
+    bucket.insert("g/other", "new");
+    let store = ValueCache::new(16 << 20).wrap("m", bucket.store(), policy);
+    let mount =
+        Mount { writable: true, allow_prefix_delete: true, ..Mount::read_only("m", Arc::clone(&store)) };
+    let server = Server::build(mount).finish();
+    assert_eq!(server.get("/store/m/g/k").await.body, "old");
+    (bucket, store, server)
+}
+
+/// Lets the next request of a kind for `g/k` wait.
+fn hold(bucket: &TestS3, kind: Kind) {
+    bucket.inject(vec![Rule { kinds: vec![kind], key: "g/k", when: When::Nth(0), fault: Fault::Wait }], 1);
+}
+
+/// Reads `g/k` until the response has this status and body, at most ten seconds.
+async fn until_read(server: &Server, status: u16, body: &str, what: &str) {
+    let wait = async {
+        loop {
+            let answer = server.get("/store/m/g/k").await;
+            if answer.status == status && (status != 200 || answer.body == body) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(10), wait).await.is_ok(), "{what}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_erasure_whose_client_leaves_is_visible_once_it_is_done() {
+    for policy in LONG {
+        for url in ["/store/m/g/k", "/store/m/g/"] {
+            let (bucket, _store, server) = served_from_bucket(policy).await;
+            hold(&bucket, Kind::Delete);
+            let client = server.clone();
+            let erasing = tokio::spawn(async move { client.ask(Method::DELETE, url, &[]).await });
+            bucket.until_one_waits().await;
+            erasing.abort();
+            assert!(erasing.await.is_err());
+            // It is read, and cached, while the backend has it.
+            assert_eq!(server.get("/store/m/g/k").await.body, "old");
+            bucket.go_on();
+            until_read(&server, 404, "", &format!("{policy} {url}")).await;
+            assert_eq!(bucket.value("g/k"), None);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_whose_client_leaves_is_visible_once_it_is_done() {
+    for policy in LONG {
+        let (bucket, store, server) = served_from_bucket(policy).await;
+        hold(&bucket, Kind::Put);
+        let [from, to] = ["g/other", "g/k"].map(|key| StoreKey::parse(key).unwrap());
+        let copying = tokio::spawn(async move { store.copy(&from, None, &to, WriteCondition::Always).await });
+        bucket.until_one_waits().await;
+        copying.abort();
+        assert!(copying.await.is_err());
+        assert_eq!(server.get("/store/m/g/k").await.body, "old");
+        bucket.go_on();
+        until_read(&server, 200, "new", &policy.to_string()).await;
     }
 }
