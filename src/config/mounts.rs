@@ -51,7 +51,8 @@ pub struct MountOptions {
     /// * `"any"`: other programs too, or several servers. Conditional writes are sent to the backend with their conditions. If it ignores
     ///   them, conditional writes, writes of parts of chunks, appends and new nodes are refused.
     /// * `"one"`: this server alone, which then checks conditions itself. For web servers that accept `PUT`, and S3 stores without conditional
-    ///   writes. If another program or server writes there nevertheless, its writes can be lost, and those of this server too.
+    ///   writes. If another program or server writes there nevertheless, its writes can be lost, and those of this server too. At a web
+    ///   server, a value is stored at most once a second.
     #[serde(default)]
     pub writers: Writers,
     /// Whether clients that may write can delete whole prefixes with one request.

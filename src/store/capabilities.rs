@@ -14,7 +14,7 @@ pub struct Capabilities {
     /// Whether a read that is pinned to a version may return that version although another one is stored by now. A caller that
     /// needs the stored version requests it first.
     pub serves_pinned: bool,
-    /// Whether no other process writes to the backend while this one does.
+    /// Whether no write of another process can arrive while this one writes, not even a late one of a process that has ended.
     pub sole_writer: bool,
 }
 

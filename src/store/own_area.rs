@@ -1,5 +1,8 @@
 //! [`OwnArea`]: what a store keeps for this server below its reserved name, beside the values of callers.
 
+use super::StoreKind;
+use super::reserved_keys::{RECORDS, RESERVED};
+
 /// An area that belongs to the store itself. Its keys are none of a caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnArea {
@@ -17,5 +20,12 @@ impl OwnArea {
             Self::Uploads => "uploads",
             Self::Appends => "appends",
         }
+    }
+
+    /// The prefix of its keys in a backend of this kind, below the URL of the store.
+    #[must_use]
+    pub fn prefix(self, kind: StoreKind) -> String {
+        let reserved = if kind == StoreKind::HTTP { RECORDS } else { RESERVED };
+        format!("{reserved}/{}/", self.name())
     }
 }

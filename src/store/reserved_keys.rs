@@ -8,6 +8,9 @@ use super::StoreError;
 /// The name.
 pub(crate) const RESERVED: &str = ".zarr-server";
 
+/// The name below which this server keeps records at a web server, which may be one of this kind and reserve [`RESERVED`] for itself.
+pub(crate) const RECORDS: &str = ".zarr-server-records";
+
 /// Whether a key, a prefix or a path has the reserved name as a segment, in any case: not every file system is
 /// case-sensitive.
 pub(crate) fn is_reserved(key: &str) -> bool {

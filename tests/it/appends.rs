@@ -514,6 +514,32 @@ async fn bad_appends_are_refused_by_name_and_leave_the_store_as_it_was() {
 }
 
 #[tokio::test]
+async fn a_record_that_cannot_be_read_is_named_and_appending_goes_on_without_it() {
+    let bucket = TestS3::start().await;
+    log(3).store(&bucket.store(), "a").await;
+    let server = server(&bucket.store());
+    assert_eq!(server.append("a?append=0", [1]).await.status, 200);
+    let key = record_key(&bucket);
+    for text in ["{".to_owned(), " ".repeat((1 << 20) + 1)] {
+        bucket.insert(&key, text);
+        let headers = [("content-type", "application/merge-patch+json")];
+        let appended = server.append("a?append=0", [2]).await;
+        let resized = server.request("PATCH", "/v1/nodes/m/a", &headers, r#"{"shape": [9]}"#).await;
+        for (answer, what) in [(appended, "an append"), (resized, "a change of shape")] {
+            let detail = answer.refuses(500, "corrupt-data", what);
+            assert!(detail.contains(&format!("`{key}`")), "{what}: {detail}");
+            assert!(detail.contains("delete it"), "{what}: {detail}");
+            assert_eq!(answer.json()["written"], false, "{what}");
+        }
+    }
+    let mut objects = bucket.objects();
+    objects.retain(|name, _| !name.ends_with(&key));
+    bucket.put_back(&objects);
+    assert_eq!(server.append("a?append=0", [2]).await.status, 200);
+    assert_eq!(server.json("a").await, json!([0, 0, 0, 1, 2]));
+}
+
+#[tokio::test]
 async fn where_conditions_are_ignored_appending_is_not_supported() {
     let bucket = TestS3::start().await;
     log(3).store(&bucket.store(), "a").await;

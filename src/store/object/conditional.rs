@@ -75,7 +75,7 @@ impl ObjectBackend {
 
     /// Whether the backend heeds conditions: a second creation of one key must fail, and so must the replacement of a
     /// version that never existed. Tried once for each store, with a key of its own that is erased afterwards.
-    async fn probe(&self) -> Result<bool, StoreError> {
+    pub(super) async fn probe(&self) -> Result<bool, StoreError> {
         let path = self.probe_path(&write_id())?;
         let put = |condition: WriteCondition| {
             let path = path.clone();
@@ -101,7 +101,7 @@ impl ObjectBackend {
         if let Err(error) = self.client().delete(&path).await {
             tracing::warn!(%error, "the key of the probe for conditional writes could not be erased");
         }
-        if matches!(heeded, Ok(false)) {
+        if matches!(heeded, Ok(false)) && !self.is_sole_writer() {
             let backend = self.kind.as_str();
             tracing::warn!(
                 backend,

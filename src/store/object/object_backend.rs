@@ -15,13 +15,14 @@ use object_store::signer::Signer;
 use object_store::{ObjectMeta, ObjectStore};
 use reqwest::Method;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
+use tokio::time::Instant;
 
 use super::bucket_presence::BucketPresence;
 use super::client::Connector;
 use super::failure::{failure, is_unexplained};
 use super::retries::RetryBudget;
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::reserved_keys::{RESERVED, has_segment, is_reserved};
+use crate::store::reserved_keys::{RECORDS, RESERVED, has_segment, is_reserved};
 use crate::store::{
     ByteRange, Capabilities, DirEntries, ListEntry, OwnArea, SetResult, SharedStore, Shortcuts, Store,
     StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition, Writers,
@@ -50,9 +51,6 @@ pub struct ObjectOptions {
 /// [`RESERVED`] for itself.
 const PROBE: &str = ".zarr-server-probe-";
 
-/// The name below which this server keeps records at a web server, for the same reason.
-const RECORDS: &str = ".zarr-server-records";
-
 /// A store over a backend of `object_store`.
 #[derive(Clone, Debug)]
 pub struct ObjectBackend {
@@ -74,6 +72,8 @@ pub struct ObjectBackend {
     pub(super) signer: Option<Arc<dyn Signer>>,
     /// Lists in pages, if the backend does.
     pub(super) pages: Option<Pages>,
+    /// When the store was opened.
+    pub(super) opened: Instant,
     /// What requests are signed with, in words.
     credentials: Option<&'static str>,
 }
@@ -124,6 +124,7 @@ impl ObjectBackend {
             heeds_conditions,
             signer: None,
             pages: None,
+            opened: Instant::now(),
             credentials: None,
         }
     }
@@ -197,6 +198,7 @@ impl ObjectBackend {
             heeds_conditions: Arc::new(OnceCell::new_with(Some(true))),
             signer: None,
             pages: None,
+            opened: Instant::now(),
             credentials: None,
         }
     }
@@ -361,15 +363,14 @@ impl Store for ObjectBackend {
     /// The same backend below a reserved name. At a web server, records are kept by the only server that writes there.
     async fn own_area(&self, area: OwnArea) -> Result<SharedStore, StoreError> {
         self.check_writable()?;
-        let reserved = match (self.kind, area) {
+        match (self.kind, area) {
             (StoreKind::HTTP, OwnArea::Uploads) => return Err(StoreError::NotSupported("uploads in parts")),
             (StoreKind::HTTP, OwnArea::Appends) if !self.is_sole_writer() => {
                 return Err(StoreError::NotSupported("appending"));
             }
-            (StoreKind::HTTP, OwnArea::Appends) => RECORDS,
-            _ => RESERVED,
-        };
-        let prefix = StorePrefix::parse(&format!("{}{reserved}/{}/", self.prefix, area.name()));
+            _ => {}
+        }
+        let prefix = StorePrefix::parse(&format!("{}{}", self.prefix, area.prefix(self.kind)));
         let prefix =
             prefix.map_err(|_too_long| StoreError::InvalidKey("the prefix of the mount is too long"))?;
         Ok(Arc::new(Self { prefix, ..self.clone() }))
@@ -411,7 +412,7 @@ impl Shortcuts for ObjectBackend {
     fn capabilities(&self) -> Capabilities {
         match self.kind {
             StoreKind::MEMORY => Capabilities::MEMORY,
-            _ => Capabilities { sole_writer: self.is_sole_writer(), ..Capabilities::REMOTE },
+            _ => Capabilities::REMOTE,
         }
     }
 

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{
-    Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, PutResult, UpdateVersion,
-    WriteMultipart,
+    Error, ObjectStore, PutMode, PutOptions, PutPayload, PutResult, UpdateVersion, WriteMultipart,
 };
 use std::sync::Arc;
+use tracing::Instrument;
 
-use super::failure::{failure, is_transport, write_failure};
+use super::failure::{failure, write_failure};
 use super::object_backend::ObjectBackend;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{SetResult, StoreError, StoreKind, ValueStream, WriteCondition};
@@ -125,13 +125,19 @@ impl ObjectBackend {
         SetResult { created, version: result.e_tag.as_deref().map(|tag| self.version(tag)) }
     }
 
+    /// Erases a value, as [`finish`] does.
     pub(super) async fn remove(
         &self,
         key: &StoreKey,
         condition: &WriteCondition,
     ) -> Result<bool, StoreError> {
+        let (ours, key, condition) = (self.clone(), key.clone(), condition.clone());
+        finish(async move { ours.remove_one(&key, &condition).await }).await
+    }
+
+    async fn remove_one(&self, key: &StoreKey, condition: &WriteCondition) -> Result<bool, StoreError> {
         if self.is_sole_writer() {
-            return self.remove_alone(&self.path(key)?, condition).await;
+            return self.remove_alone(key, condition).await;
         }
         if self.memory.is_none() && *condition != WriteCondition::Always {
             return self.remove_if(key, condition).await;
@@ -142,20 +148,19 @@ impl ObjectBackend {
         if current.is_none() {
             return Ok(false);
         }
-        let path = self.path(key)?;
-        let erased = match self.client().delete(&path).await {
-            // The client does not retry after a broken connection, and an erasure may be repeated.
-            Err(error) if is_transport(&error) => self.client().delete(&path).await,
-            erased => erased,
-        };
-        match erased {
-            Ok(()) => Ok(true),
-            Err(Error::NotFound { .. }) => Ok(false),
-            Err(error) => Err(write_failure(error)),
-        }
+        self.remove_anyway(&self.path(key)?).await
     }
 
+    /// Erases all values under a prefix, as [`finish`] does.
     pub(super) async fn remove_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
+        let (ours, prefix) = (self.clone(), prefix.clone());
+        finish(async move { ours.remove_all(&prefix).await }).await
+    }
+
+    async fn remove_all(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
+        if self.is_sole_writer() {
+            return self.remove_prefix_alone(prefix).await;
+        }
         let _alone = self.writers().await;
         let mut entries = self.list_all_under(prefix, None).chunks(1000);
         let mut erased = 0;
@@ -192,11 +197,12 @@ async fn hold(body: &mut ValueStream, limit: u64) -> Result<(Vec<Bytes>, bool), 
     Ok((pieces, true))
 }
 
-/// Runs a write in its own task, and waits for it.
-async fn finish(
-    write: impl Future<Output = Result<SetResult, StoreError>> + Send + 'static,
-) -> Result<SetResult, StoreError> {
-    match tokio::spawn(write).await {
+/// Runs a write or an erasure in its own task, and waits for it: it goes on if the caller is dropped, and what it holds is held until
+/// the backend has answered.
+pub(super) async fn finish<T: Send + 'static>(
+    write: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::spawn(write.in_current_span()).await {
         Ok(outcome) => outcome,
         Err(stopped) => Err(StoreError::Backend(Arc::new(stopped))),
     }

@@ -38,7 +38,10 @@ pub(in crate::write) struct ArrayLease {
 }
 
 impl ArrayLease {
-    /// Takes the lease of the array at a path for a server. Where no other server writes to the store, no other lease is in use. The clock is that of all servers.
+    /// Takes the lease of the array at a path for a server. The clock is that of all servers.
+    ///
+    /// Where no write of another process can arrive, the lease of one that has ended is taken at once. At other backends it is waited
+    /// for, also by the only server that writes there: what the process before has sent may still arrive.
     ///
     /// # Errors
     /// [`LeaseError::Owned`] if another server keeps it; a failure of the backend.

@@ -19,8 +19,14 @@ pub enum LeaseError {
     )]
     NoConditions,
     /// What is stored as the record of the lease is none.
-    #[error("the record of appends to the array cannot be read; nothing was written")]
-    BrokenRecord,
+    #[error(
+        "the record of appends at `{key}` is not one of this server; nothing was written: delete it in the backend \
+         while no server appends there, and no append that is sent again after that is recognized"
+    )]
+    BrokenRecord {
+        /// Its place in the backend, below the URL of the mount.
+        key: String,
+    },
     /// The record would be longer than what is read.
     #[error(
         "too much is appended in one step for its record; nothing was written: append to fewer arrays at a time"
@@ -37,7 +43,7 @@ impl Classify for LeaseError {
             Self::Owned | Self::Lost => ErrorClass::Overloaded,
             Self::NoConditions => ErrorClass::Unsupported,
             Self::TooLong => ErrorClass::TooLarge,
-            Self::BrokenRecord => ErrorClass::Internal,
+            Self::BrokenRecord { .. } => ErrorClass::CorruptData,
             Self::Record(source) => source.class(),
         }
     }

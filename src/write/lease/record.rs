@@ -9,7 +9,9 @@ use sha2::{Digest, Sha256};
 
 use super::error::LeaseError;
 use crate::key::{NodePath, StoreKey};
-use crate::store::{ByteRange, OwnArea, SharedStore, Store, StoreError, ValueBody, Version, WriteCondition};
+use crate::store::{
+    ByteRange, OwnArea, SharedStore, Store, StoreError, StoreKind, ValueBody, Version, WriteCondition,
+};
 
 /// The appends with a key that are kept, so that one that is sent again is answered and not done again.
 const KEPT: usize = 256;
@@ -112,8 +114,8 @@ impl RecordedAppend {
 }
 
 impl LeaseRecord {
-    /// Whether another owner than this one may be at work at this time. Where this process is the only one that writes to the
-    /// store, the leases of others are those of processes that have ended.
+    /// Whether another owner than this one may be at work at this time. Where nothing arrives late (`is_alone`), the leases of other
+    /// processes are those of processes that have ended, with all that they were doing.
     pub(super) fn is_held_from(&self, owner: &LeaseOwner, is_alone: bool, now: u64, lease: Duration) -> bool {
         self.owner != *owner && (!is_alone || self.owner.is_beside(owner)) && self.is_held(now, lease)
     }
@@ -145,7 +147,7 @@ impl LeaseRecord {
     /// # Errors
     /// [`LeaseError::TooLong`] if it would not be read again even without them.
     fn to_text(&self) -> Result<Vec<u8>, LeaseError> {
-        let text = |record: &Self| serde_json::to_vec(record).map_err(|_never| LeaseError::BrokenRecord);
+        let text = |record: &Self| serde_json::to_vec(record).map_err(|_never| LeaseError::TooLong);
         let whole = text(self)?;
         if whole.len() <= MAX_RECORD_BYTES {
             return Ok(whole);
@@ -173,6 +175,8 @@ impl LeaseRecord {
 pub(super) struct LeasePlace {
     store: SharedStore,
     key: StoreKey,
+    /// The kind of the backend.
+    kind: StoreKind,
 }
 
 impl LeasePlace {
@@ -188,20 +192,27 @@ impl LeasePlace {
         })?;
         let key = StoreKey::parse(&name)
             .map_err(|_never| LeaseError::Record(StoreError::InvalidKey("a digest is no key")))?;
-        Ok(Self { store: area, key })
+        Ok(Self { store: area, key, kind: store.kind() })
     }
 
     /// The record; `None` if nothing was ever appended.
     ///
     /// # Errors
-    /// A failure of the backend, or [`LeaseError::Record`] if what is stored is no record.
+    /// [`LeaseError::BrokenRecord`] if what is stored is no record; a failure of the backend.
     pub(super) async fn read(&self) -> Result<Option<(LeaseRecord, Version)>, LeaseError> {
         let value = self.store.get(&self.key, ByteRange::Whole, None).await.map_err(LeaseError::Record)?;
         let Some(value) = value else { return Ok(None) };
         let version = value.info.version.clone();
+        if value.len() > MAX_RECORD_BYTES as u64 {
+            return Err(self.broken());
+        }
         let text = value.bytes(MAX_RECORD_BYTES as u64).await.map_err(LeaseError::Record)?;
-        let record = serde_json::from_slice(&text).map_err(|_error| LeaseError::BrokenRecord)?;
+        let record = serde_json::from_slice(&text).map_err(|_error| self.broken())?;
         Ok(Some((record, version)))
+    }
+
+    fn broken(&self) -> LeaseError {
+        LeaseError::BrokenRecord { key: format!("{}{}", OwnArea::Appends.prefix(self.kind), self.key) }
     }
 
     /// Stores a record in place of that with this version, or where there is none. `None` if another one is stored by now.

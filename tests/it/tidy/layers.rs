@@ -77,7 +77,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("subtle", &["auth"]),
     ("tower", &["web"]),
     ("ipnet", &["http"]),
-    ("md5", &["http"]),
+    ("md5", &["http", "store"]),
     ("crc_fast", &["http"]),
     ("tower_http", &["web"]),
     ("prometheus_client", &["api"]),

@@ -28,6 +28,7 @@ pub(super) fn problem(error: Arc<AppendError>) -> Problem {
             let detail = "the elements are appended, but consolidated metadata above could not be changed";
             return Problem::from(error).detail(detail).extension("written", "some");
         }
+        AppendError::Lease(LeaseError::BrokenRecord { .. }) => Problem::from(error),
         _ => return Problem::from(error),
     }
     .extension("written", false)

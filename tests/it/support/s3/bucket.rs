@@ -60,10 +60,10 @@ impl Default for Bucket {
     }
 }
 
-/// The entity tag of some bytes: their digest, with quotes.
+/// The entity tag of some bytes: their MD5 digest, with quotes, as S3 makes it.
 pub fn tag(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    let hex = digest.iter().take(16).fold(String::new(), |mut hex, byte| {
+    let digest = <md5::Md5 as md5::Digest>::digest(bytes);
+    let hex = digest.iter().fold(String::new(), |mut hex, byte| {
         write!(hex, "{byte:02x}").unwrap();
         hex
     });
