@@ -9,7 +9,8 @@ use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{
-    Error, ObjectStore, PutMode, PutOptions, PutPayload, PutResult, UpdateVersion, WriteMultipart,
+    Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, PutResult, UpdateVersion,
+    WriteMultipart,
 };
 use std::sync::Arc;
 use tracing::Instrument;
