@@ -66,3 +66,9 @@ impl Classify for AppError {
         }
     }
 }
+
+/// An error and its sources.
+pub(super) fn in_one_line(error: &dyn std::error::Error) -> String {
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -17,6 +17,7 @@ mod memory_pressure;
 mod mounts;
 mod pyramid;
 mod reload;
+mod reopen;
 mod serve;
 mod server;
 mod service;

@@ -126,6 +126,33 @@ impl MountOpener {
         Ok(mounts)
     }
 
+    /// Opens those of the mounts again whose directory was removed and made again: each for itself, with its options as they are
+    /// configured. Blocks for file operations. Returns the name of each, and why it could not be opened.
+    pub(super) fn reopen_removed(
+        &mut self,
+        config: &Config,
+        served: &mut [ServedMount],
+    ) -> Vec<(String, Result<(), AppError>)> {
+        let removed: Vec<usize> =
+            (0..).zip(served.iter()).filter(|(_, mount)| mount.is_removed()).map(|(at, _)| at).collect();
+        self.generation += u64::from(!removed.is_empty());
+        let mut reopened = Vec::with_capacity(removed.len());
+        for at in removed {
+            let Some(name) = served.get(at).map(|mount| mount.name().to_owned()) else { continue };
+            let Some(options) = config.mounts.get(&name) else { continue };
+            // Two mounts of one directory share the store that the first of them opens.
+            let already = AlreadyServed { mounts: served, is_outdated: Store::is_removed };
+            let opened = self.mount((&name, options), false, already);
+            let replace = |opened| {
+                if let Some(mount) = served.get_mut(at) {
+                    *mount = opened;
+                }
+            };
+            reopened.push((name, opened.map(replace)));
+        }
+        reopened
+    }
+
     async fn demo(&self) -> Result<ServedMount, AppError> {
         let options = StoreOptions { writable: true, ..StoreOptions::default() };
         let store = self.store(DEMO, "memory://", &options)?;

@@ -1,12 +1,10 @@
-//! SIGHUP: the configuration is reloaded while requests are served, all of it or nothing. The directory of a mount that was removed
-//! and made again, as programs do that overwrite a hierarchy, is opened again without a signal, with the configuration in effect.
+//! SIGHUP: the configuration is reloaded while requests are served, all of it or nothing.
 //!
 //! First comes everything that can fail, on a thread of its own because files may be slow. Then [`App::reload`] changes what can
 //! change at run time, and logs what cannot. Mounts and access rights change together: each request sees the old ones or the new
 //! ones to its end. A mount whose directory cannot be found does not hold up the rest: its open store stays served.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustls::sign::CertifiedKey;
 use tokio::runtime::Handle;
@@ -15,8 +13,9 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::access::access;
-use super::error::AppError;
+use super::error::{AppError, in_one_line};
 use super::mounts::{AlreadyServed, MountOpener, ServedMount};
+use super::reopen::{REMOVED_CHECK_INTERVAL, ReopenWarnings};
 use super::server::{App, mounts_of};
 use crate::auth::{Access, AccessError};
 use crate::config::{Config, ConfigError, TlsError, TlsOptions};
@@ -24,9 +23,6 @@ use crate::http::HttpOptionsError;
 use crate::services::AppState;
 use crate::store::Store;
 use crate::web::Endpoint;
-
-/// How often the directories of mounts are checked for having been removed.
-const REMOVED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why a configuration is rejected.
 #[derive(Debug, thiserror::Error)]
@@ -92,13 +88,14 @@ impl App {
     where
         F: Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
     {
+        let mut warnings = ReopenWarnings::default();
         loop {
             tokio::select! {
                 hangup = hangups.recv() => match hangup {
                     Some(()) => self.read_again(read.clone(), &sites).await,
                     None => std::future::pending().await,
                 },
-                () = sleep(REMOVED_CHECK_INTERVAL) => self.reopen_removed(&sites).await,
+                () = sleep(REMOVED_CHECK_INTERVAL) => self.reopen_removed(&sites, &mut warnings).await,
             }
         }
     }
@@ -108,7 +105,7 @@ impl App {
     where
         F: FnOnce() -> Result<Config, ConfigError> + Send + 'static,
     {
-        let reread = self.reload_config(read, Store::is_replaced).await;
+        let reread = self.reload_config(read).await;
         match reread.and_then(|reread| self.reload(reread, sites)) {
             Ok(waiting) => {
                 tracing::info!("the configuration was read again");
@@ -119,36 +116,6 @@ impl App {
             Err(error) => {
                 let error = in_one_line(&error);
                 tracing::error!(error, "the configuration is bad: what was in effect stays");
-            }
-        }
-    }
-
-    /// Opens the directories again that were removed and made again.
-    async fn reopen_removed(&mut self, sites: &[Endpoint]) {
-        let served = self.served.clone();
-        let find = move || {
-            let removed = served.iter().find(|mount| mount.is_removed());
-            removed.map(|mount| mount.name().to_owned())
-        };
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "one at a time; a file system that hangs delays only the next reload"
-        )]
-        let found = tokio::task::spawn_blocking(find).await;
-        let Ok(Some(mount)) = found else { return };
-        let in_effect = self.config.clone();
-        let opened = self.reload_config(move || Ok(in_effect), Store::is_removed).await;
-        match opened.and_then(|opened| self.reload(opened, sites)) {
-            Ok(_) => {
-                tracing::info!(mount, "the mount's directory was removed and made again, and is open again");
-            }
-            Err(error) => {
-                let error = in_one_line(&error);
-                tracing::warn!(
-                    mount,
-                    error,
-                    "the mount's directory was removed and made again, and cannot be opened"
-                );
             }
         }
     }
@@ -170,14 +137,8 @@ impl App {
             // Revoked credentials are rejected from the next request on.
             None => self.state.access.set_rules(access),
             Some((opener, served)) => {
-                let state = self.state.with_mounts(mounts_of(&served), access)?;
-                for site in sites {
-                    site.replace_state(&state);
-                }
-                let before = std::mem::replace(&mut self.state, state);
-                (self.opener, self.served) = (opener, served);
+                self.serve_mounts((opener, served), Some(access), sites)?;
                 self.log_mount_changes(&config);
-                tokio::spawn(purge_and_probe(self.opener.clone(), before, self.state.clone()));
             }
         }
         self.config.access.clone_from(&config.access);
@@ -196,6 +157,26 @@ impl App {
         Ok(self.config.differences(&config))
     }
 
+    /// Serves these mounts from now on, with these access rules or those in effect.
+    ///
+    /// # Errors
+    /// [`HttpOptionsError`], before anything is changed.
+    pub(super) fn serve_mounts(
+        &mut self,
+        (opener, served): (MountOpener, Vec<ServedMount>),
+        access: Option<Access>,
+        sites: &[Endpoint],
+    ) -> Result<(), HttpOptionsError> {
+        let state = self.state.with_mounts(mounts_of(&served), access)?;
+        for site in sites {
+            site.replace_state(&state);
+        }
+        let before = std::mem::replace(&mut self.state, state);
+        (self.opener, self.served) = (opener, served);
+        tokio::spawn(purge_and_probe(self.opener.clone(), before, self.state.clone()));
+        Ok(())
+    }
+
     /// Logs the mounts that were added, removed or changed.
     fn log_mount_changes(&self, config: &Config) {
         let (before, now) = (&self.config.mounts, &config.mounts);
@@ -211,12 +192,8 @@ impl App {
         }
     }
 
-    /// Reads the configuration and its files, and opens its mounts, again where a store is outdated.
-    async fn reload_config<F>(
-        &self,
-        read: F,
-        is_outdated: fn(&dyn Store) -> bool,
-    ) -> Result<ReloadedConfig, ReloadError>
+    /// Reads the configuration and its files, and opens its mounts, again where a path leads to another directory now.
+    async fn reload_config<F>(&self, read: F) -> Result<ReloadedConfig, ReloadError>
     where
         F: FnOnce() -> Result<Config, ConfigError> + Send + 'static,
     {
@@ -225,7 +202,7 @@ impl App {
         let runtime = Handle::current();
         let work = move || {
             let found = read().map_err(ReloadError::from);
-            let served = AlreadyServed { mounts: &served, is_outdated };
+            let served = AlreadyServed { mounts: &served, is_outdated: Store::is_replaced };
             let found = found
                 .and_then(|config| runtime.block_on(ReloadedConfig::open(config, opener, &before, served)));
             // The receiver is gone once the server has ended.
@@ -237,12 +214,6 @@ impl App {
             _ => Err(ReloadError::Thread),
         }
     }
-}
-
-/// An error and its sources.
-fn in_one_line(error: &dyn std::error::Error) -> String {
-    let chain = std::iter::successors(Some(error), |error| error.source());
-    chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Purges the caches of stores that are no longer served, and checks whether the others answer.

@@ -26,11 +26,18 @@ impl AccessControl {
         Self { rules: ArcSwap::from_pointee(Access::open()), failures: Arc::default(), mounts, options }
     }
 
-    /// The same for other mounts and rules.
-    pub(super) fn with_mounts(&self, mounts: Arc<Mounts>, mut rules: Access) -> Self {
-        rules.take_over_keys(&self.rules.load());
+    /// The same for other mounts and rules; without rules, for those in effect.
+    pub(super) fn with_mounts(&self, mounts: Arc<Mounts>, rules: Option<Access>) -> Self {
+        let in_effect = self.rules.load_full();
+        let rules = match rules {
+            Some(mut rules) => {
+                rules.take_over_keys(&in_effect);
+                Arc::new(rules)
+            }
+            None => in_effect,
+        };
         Self {
-            rules: ArcSwap::from_pointee(rules),
+            rules: ArcSwap::new(rules),
             failures: Arc::clone(&self.failures),
             mounts,
             options: Arc::clone(&self.options),

@@ -98,15 +98,15 @@ impl AppState {
         })))
     }
 
-    /// The state of the same server with other mounts and other access rules. Requests in flight end with the mounts
-    /// that they began with. Fetched keys of issuers are kept.
+    /// The state of the same server with other mounts and other access rules; without rules, with those in effect. Requests in
+    /// flight end with the mounts that they began with. Fetched keys of issuers are kept.
     ///
     /// # Errors
     /// [`HttpOptionsError`] if the mounts cannot be served; nothing has changed then.
     pub fn with_mounts(
         &self,
         mounts: impl IntoIterator<Item = Mount>,
-        rules: Access,
+        rules: Option<Access>,
     ) -> Result<Self, HttpOptionsError> {
         let Services { options, engine, traffic, lifecycle, counts, uploads, access, .. } = &**self;
         let (rechunk_budget, pyramid_builder) = (&self.rechunk_budget, &self.pyramid_builder);

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use rustix::process::Signal;
+use serde_json::json;
 
 use crate::support::process::{Running, zarrd};
 
@@ -171,6 +172,65 @@ fn a_directory_that_is_removed_and_made_again_is_served_without_a_reload() {
     }
     assert_eq!(server.get("/store/a/k"), (200, "newer".to_owned()));
     assert_eq!(server.get("/store/b/k"), (200, "second".to_owned()));
+}
+
+#[test]
+fn a_removed_directory_is_opened_again_although_that_of_another_mount_cannot_be() {
+    let server = Process::start(|at| mount(at, "a", "one") + "writable = true\n" + &mount(at, "b", "two"));
+    let at = server.folder.path();
+    for (name, directory) in [("a", "one"), ("b", "two")] {
+        assert_eq!(server.get(&format!("/store/{name}/k")).0, 200);
+        std::fs::remove_dir_all(at.join(directory)).unwrap();
+    }
+    // Nothing can be staged in the first of the new directories.
+    for directory in ["one", "two"] {
+        let made = at.join("made");
+        std::fs::create_dir(&made).unwrap();
+        std::fs::write(made.join("k"), "newer").unwrap();
+        if directory == "one" {
+            std::fs::write(made.join(".zarr-server"), "no directory").unwrap();
+        }
+        std::fs::rename(made, at.join(directory)).unwrap();
+    }
+    let wait_for = |mount: &str, text: &str| {
+        loop {
+            let line = server.log.recv_timeout(BOUND).unwrap();
+            if line.contains(text) && line.contains(&format!("mount={mount}")) {
+                break;
+            }
+        }
+    };
+    wait_for("b", "is open again");
+    assert_eq!(server.get("/store/b/k"), (200, "newer".to_owned()));
+    assert_eq!(server.get("/store/a/k").0, 502);
+    std::fs::remove_file(at.join("one/.zarr-server")).unwrap();
+    wait_for("a", "is open again");
+    assert_eq!(server.get("/store/a/k"), (200, "newer".to_owned()));
+}
+
+#[test]
+fn a_removed_directory_is_opened_again_without_what_other_settings_name() {
+    // RFC 8037, appendix A.2.
+    let keys = json!({ "keys": [{
+        "kty": "OKP", "crv": "Ed25519", "kid": "one", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+    }] });
+    let files = tempfile::tempdir().unwrap();
+    let path = files.path().join("keys.json");
+    std::fs::write(&path, keys.to_string()).unwrap();
+    let issuer = format!(
+        "[access.issuers.corp]\nissuer = 'https://login.example'\naudience = 'zarrd'\nalgorithms = ['EdDSA']\n\
+         jwks_path = '{}'\ngrants = [{{ mount = 'a', scopes = ['read'] }}]\n",
+        path.display()
+    );
+    let server = Process::start(|at| mount(at, "a", "one") + "anonymous = ['read', 'list']\n" + &issuer);
+    assert_eq!(server.get("/store/a/k").0, 200);
+    std::fs::remove_file(&path).unwrap();
+    let at = server.folder.path();
+    std::fs::remove_dir_all(at.join("one")).unwrap();
+    std::fs::create_dir(at.join("one")).unwrap();
+    std::fs::write(at.join("one/k"), "newer").unwrap();
+    while !server.log.recv_timeout(BOUND).unwrap().contains("and is open again") {}
+    assert_eq!(server.get("/store/a/k"), (200, "newer".to_owned()));
 }
 
 #[test]
