@@ -7,6 +7,8 @@ use crate::chunk::AxisRange;
 
 /// How far a distance may be from the step, as a part of it: floats of 32 bits have few digits.
 const TOLERANCE: f64 = 1e-3;
+/// How far a number may be from its place, as a part of the step: small deviations of the distances add up.
+const MAX_SHIFT: f64 = 0.01;
 
 /// Numbers that are equally far apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,11 +52,14 @@ impl DimensionLabels {
             return Some(RegularNumbers { first, last: first, step });
         }
         #[expect(clippy::cast_precision_loss, reason = "a coordinate is shorter than 2^52")]
-        let step = (end - first) / last as f64;
+        let as_f64 = |index: u64| index as f64;
+        let step = (end - first) / as_f64(last);
         let mut before = first;
         for index in 1..=last {
             let number = self.number_at(place(index)?)?;
-            if !((number - before) - step).abs().le(&(TOLERANCE * step.abs())) {
+            let deviation = ((number - before) - step).abs();
+            let shift = (number - as_f64(index).mul_add(step, first)).abs();
+            if !(deviation <= TOLERANCE * step.abs() && shift <= MAX_SHIFT * step.abs()) {
                 return None;
             }
             before = number;
@@ -105,5 +110,17 @@ mod tests {
         let singles: Vec<f64> = (0..9_i16).map(|at| f64::from(45.1_f32 + 0.1 * f32::from(at))).collect();
         let (first, _, step) = regular(&singles, FloatPrecision::Single, (0, 9, 1)).unwrap();
         assert!((first - 45.1).abs() < 1e-12 && (step - 0.1).abs() < 1e-6, "{first} {step}");
+    }
+
+    #[test]
+    fn numbers_are_regular_only_if_each_is_at_its_place() {
+        // Each distance is within its tolerance, and in the middle the numbers are 1.8 steps ahead.
+        let step = |at: u32| if at < 2000 { 1.0009 } else { 0.9991 };
+        let drifting: Vec<f64> =
+            (0..4000).scan(0.0, |number, at| Some(std::mem::replace(number, *number + step(at)))).collect();
+        assert_eq!(regular(&drifting, FloatPrecision::Double, (0, 4000, 1)), None);
+        assert!(regular(&drifting, FloatPrecision::Double, (0, 2000, 1)).is_some());
+        let rounded: Vec<f64> = (0..4000).map(|at| (f64::from(at) / 12.0 * 1e5).round() / 1e5).collect();
+        assert!(regular(&rounded, FloatPrecision::Double, (0, 4000, 1)).is_some());
     }
 }
