@@ -48,7 +48,7 @@ impl SourceFinder<'_> {
     /// An array over a selection, with what belongs to it.
     ///
     /// # Errors
-    /// Failures of the store.
+    /// Failures of the store; documents or codecs of what belongs to it that cannot be used.
     pub(crate) async fn of_array(
         &self,
         node: Arc<OpenNode>,
@@ -68,7 +68,8 @@ impl SourceFinder<'_> {
     /// The arrays of a group over a selection: those of some names, else all; and what belongs to them.
     ///
     /// # Errors
-    /// 400 if the selection does not fit, or if names are needed; 404 for a name that no array has.
+    /// 400 if the selection does not fit, or if names are needed; 404 for a name that no array has. Documents or codecs that cannot
+    /// be used, if variables are named; else they are left out.
     pub(crate) async fn of_group(
         &self,
         node: Arc<OpenNode>,
@@ -95,7 +96,8 @@ impl SourceFinder<'_> {
                 "`slice` selects by position, which is of one array; select along the dimensions of a group with `isel.NAME`",
             ));
         }
-        let mut found = ExportSources { group: Some(Arc::clone(&node)), ..ExportSources::default() };
+        let group = Some(Arc::clone(&node));
+        let mut found = ExportSources { group, omits_unusable: names.is_none(), ..ExportSources::default() };
         let opened = match names {
             Some(names) => self.named(path, names).await?,
             None => self.all(path, &node, &mut found).await?,
@@ -153,14 +155,24 @@ impl SourceFinder<'_> {
     /// The coordinate of a dimension of an array in a group, in that group or above it.
     ///
     /// # Errors
-    /// Failures of the store.
+    /// Failures of the store; a document or codecs of the coordinate that cannot be used.
     pub(crate) async fn coordinate_of(
         &self,
         group: &NodePath,
         name: &str,
         length: u64,
     ) -> Result<Option<ExportSource>, Problem> {
-        self.coordinate(group, name, length, &SelectedRanges::new()).await
+        Ok(self.coordinate(group, name, length, &SelectedRanges::new()).await?.transpose()?)
+    }
+
+    /// The group that an array is in; `None` if none is stored, or if the caller may not read it.
+    ///
+    /// # Errors
+    /// Failures of the store; a document that cannot be used.
+    pub(crate) async fn group_of(&self, array: &OpenNode) -> Result<Option<Arc<OpenNode>>, Problem> {
+        let Some(path) = array.array()?.path().parent() else { return Ok(None) };
+        let found = self.node(&path).await?.transpose()?;
+        Ok(found.filter(|node| matches!(node.node, Node::Group(_))))
     }
 
     /// The arrays of these names.
@@ -260,11 +272,14 @@ impl SourceFinder<'_> {
             for (name, &length) in source.dimension_names.iter().zip(&source.metadata().shape) {
                 let Some(name) = name.as_ref().filter(|name| !seen.contains(*name)) else { continue };
                 seen.insert(name.clone());
-                if let Some(group) = group
-                    && let Some(coordinate) = self.coordinate(group, name, length, &ranges).await?
-                {
-                    order.push(name.clone());
-                    coordinates.insert(name.clone(), coordinate);
+                let Some(group) = group else { continue };
+                match self.coordinate(group, name, length, &ranges).await? {
+                    Some(Ok(coordinate)) => {
+                        order.push(name.clone());
+                        coordinates.insert(name.clone(), coordinate);
+                    }
+                    Some(Err(error)) => found.omit(name, error)?,
+                    None => {}
                 }
             }
         }
@@ -284,11 +299,15 @@ impl SourceFinder<'_> {
                     known.insert(name.clone());
                     let path = group.child(&name).ok();
                     let Some(path) = path else { continue };
-                    if let Some(Ok((node, array))) = self.array(&path).await? {
-                        let subset = shared_subset(array.metadata(), &ranges);
-                        let other = source(name, node, array, subset);
-                        wanted.extend(named_by(other.metadata()));
-                        others.push(other);
+                    match self.array(&path).await? {
+                        Some(Ok((node, array))) => {
+                            let subset = shared_subset(array.metadata(), &ranges);
+                            let other = source(name, node, array, subset);
+                            wanted.extend(named_by(other.metadata()));
+                            others.push(other);
+                        }
+                        Some(Err(error)) => found.omit(&name, error)?,
+                        None => {}
                     }
                 }
             }
@@ -313,19 +332,23 @@ impl SourceFinder<'_> {
         Ok(())
     }
 
-    /// The coordinate of a dimension, in a group or above it.
+    /// The coordinate of a dimension, in a group or above it, and whether it can be read. One that cannot hides those above it.
     async fn coordinate(
         &self,
         group: &NodePath,
         name: &str,
         length: u64,
         ranges: &SelectedRanges,
-    ) -> Result<Option<ExportSource>, Problem> {
+    ) -> Result<Option<Result<ExportSource, ArrayError>>, Problem> {
         let mut group = Some(group.clone());
         for _ in 0..MAX_GROUPS_ABOVE {
             let Some(current) = group.take() else { break };
             let Ok(path) = current.child(name) else { break };
-            if let Some(Ok((node, array))) = self.array(&path).await? {
+            if let Some(opened) = self.array(&path).await? {
+                let (node, array) = match opened {
+                    Ok(opened) => opened,
+                    Err(error) => return Ok(Some(Err(error))),
+                };
                 let metadata = array.metadata();
                 let names = names_of(metadata);
                 let is_along =
@@ -337,14 +360,15 @@ impl SourceFinder<'_> {
                 let subset = Subset(vec![range.unwrap_or(AxisRange::full(length))]);
                 let dimension_names = vec![Some(name.to_owned())];
                 let name = name.to_owned();
-                return Ok(Some(ExportSource {
+                let is_coordinate = true;
+                return Ok(Some(Ok(ExportSource {
                     name,
                     node,
                     array,
                     subset,
                     dimension_names,
-                    is_coordinate: true,
-                }));
+                    is_coordinate,
+                })));
             }
             group = current.parent();
         }
@@ -353,26 +377,32 @@ impl SourceFinder<'_> {
 
     /// The array at a path, and whether it can be read; `None` if there is none, or if the caller may not read it.
     async fn array(&self, path: &NodePath) -> Result<Option<FoundArray>, Problem> {
+        let found = match self.node(path).await? {
+            Some(Ok(node)) if matches!(node.node, Node::Group(_)) => return Ok(None),
+            Some(found) => found,
+            None => return Ok(None),
+        };
+        Ok(Some(found.and_then(|node| {
+            let array = node.array().cloned()?;
+            Ok((node, array))
+        })))
+    }
+
+    /// The node at a path, and whether its document can be read; `None` if there is none, or if the caller may not read it.
+    async fn node(&self, path: &NodePath) -> Result<Option<Result<Arc<OpenNode>, ArrayError>>, Problem> {
         let need = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
         if !self.rights.allows(&self.target.mount.name, &need) {
             return Ok(None);
         }
         let opener: &NodeOpener = &self.target.opener;
-        let node = match opener.find_cached(path, self.began).await {
-            Ok(CachedLookup::Node(node)) => node,
-            Ok(CachedLookup::Absent(_)) => return Ok(None),
-            Err(error) if error.class() == ErrorClass::NotFound => return Ok(None),
-            // The store has answered: what it has is the matter of this array, and not of those beside it.
-            Err(error @ ArrayError::Hierarchy(HierarchyError::Metadata { .. })) => {
-                return Ok(Some(Err(error)));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        if matches!(node.node, Node::Group(_)) {
-            return Ok(None);
+        match opener.find_cached(path, self.began).await {
+            Ok(CachedLookup::Node(node)) => Ok(Some(Ok(node))),
+            Ok(CachedLookup::Absent(_)) => Ok(None),
+            Err(error) if error.class() == ErrorClass::NotFound => Ok(None),
+            // The store has answered: what it has is the matter of this node, and not of those beside it.
+            Err(error @ ArrayError::Hierarchy(HierarchyError::Metadata { .. })) => Ok(Some(Err(error))),
+            Err(error) => Err(error.into()),
         }
-        let array = node.array().cloned();
-        Ok(Some(array.map(|array| (node, array))))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName};
 
-use crate::array::{Array, OpenNode};
+use crate::array::{Array, ArrayError, OpenNode};
 use crate::chunk::Subset;
 use crate::http::validators::from_text;
 use crate::metadata::{ArrayMetadata, Attributes};
@@ -45,6 +45,8 @@ pub(crate) struct ExportSources {
     pub(crate) group: Option<Arc<OpenNode>>,
     /// Variables of the group that are not among them.
     pub(crate) omitted: Vec<OmittedVariable>,
+    /// Whether arrays whose document or codecs cannot be used are left out. Else they are errors.
+    pub(crate) omits_unusable: bool,
     /// The names of the groups in the group, if its arrays were listed.
     pub(crate) groups: Vec<String>,
 }
@@ -70,6 +72,20 @@ impl ExportSources {
         let bytes = |source: &ExportSource| source.metadata().attributes.text().len() as u64;
         let group = self.attributes().text().len() as u64;
         self.sources.iter().map(bytes).fold(group, u64::saturating_add)
+    }
+
+    /// Leaves out an array that belongs to others and cannot be used.
+    ///
+    /// # Errors
+    /// `error`, unless such arrays are left out.
+    pub(crate) fn omit(&mut self, name: &str, error: ArrayError) -> Result<(), ArrayError> {
+        if !self.omits_unusable {
+            return Err(error);
+        }
+        if !self.omitted.iter().any(|known| known.name == name) {
+            self.omitted.push(OmittedVariable { name: name.to_owned(), reason: error.to_string() });
+        }
+        Ok(())
     }
 
     /// Leaves out what `is_kept` does not hold for, with the reason that it returns.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::array::{Array, ArrayError, CachedLookup, OpenNode};
 use crate::auth::{KeyScope, Permission, Rights, Scope};
+use crate::hierarchy::Node;
 use crate::key::NodePath;
 use crate::services::extract::NodeTarget;
 use crate::views::{FoundAbove, NodeAbove};
@@ -28,7 +29,7 @@ impl FoundCoordinate {
     /// group above it. One that the caller may not read is as if it was not there.
     ///
     /// # Errors
-    /// Failures of the store, and broken documents.
+    /// Failures of the store; a document or codecs of the coordinate that cannot be used.
     pub(super) async fn of_dimension(
         target: &NodeTarget,
         rights: &Rights,
@@ -57,7 +58,10 @@ impl FoundCoordinate {
                     found
                         .nodes
                         .push(NodeAbove { path: path.clone(), found: FoundAbove::Node(Arc::clone(&node)) });
-                    let Ok(coordinate) = node.array() else { continue };
+                    if matches!(node.node, Node::Group(_)) {
+                        continue;
+                    }
+                    let coordinate = node.array()?;
                     if coordinate.metadata().shape.len() == 1 {
                         let coordinate = Arc::clone(coordinate);
                         found.coordinate = Some((path, node, coordinate));
