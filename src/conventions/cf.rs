@@ -138,6 +138,26 @@ pub(super) fn grid_mappings(attributes: &Attributes) -> Vec<String> {
     words.filter_map(name).take(MAX_MAPPINGS).collect()
 }
 
+/// The name of the grid mapping variable that holds for two dimensions of a variable. With several, that of their coordinates.
+pub(super) fn grid_mapping_of(attributes: &Attributes, dimensions: [&str; 2]) -> Option<String> {
+    let declared = attributes.get("grid_mapping")?;
+    let declared = declared.as_str().map(str::trim).filter(|text| text.len() <= MAX_NAMING_BYTES)?;
+    if !declared.contains(':') {
+        return (!declared.is_empty() && !declared.contains(' ')).then(|| declared.to_owned());
+    }
+    // The names of its coordinates follow each name with a colon.
+    let mut mappings: Vec<(&str, Vec<&str>)> = Vec::new();
+    for word in declared.split_whitespace() {
+        match word.strip_suffix(':') {
+            Some(name) => mappings.push((name, Vec::new())),
+            None => mappings.last_mut()?.1.push(word),
+        }
+    }
+    let holds =
+        |(_, names): &&(&str, Vec<&str>)| dimensions.iter().all(|dimension| names.contains(dimension));
+    mappings.iter().find(holds).map(|(name, _)| (*name).to_owned())
+}
+
 /// The smallest and the largest value of a variable, if its attributes have them.
 pub(super) fn actual_range(attributes: &Attributes) -> Option<(f64, f64)> {
     let [one, other] = exactly(attributes.get("actual_range").as_ref())?;

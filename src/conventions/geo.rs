@@ -13,12 +13,12 @@ use crate::metadata::Attributes;
 /// The identifier of the convention `proj` in `zarr_conventions`.
 const PROJ_ID: &str = "f17cb550-5864-4468-aeb7-f3180cfb622f";
 /// Longest definition of a coordinate reference system, in bytes.
-const MAX_DEFINITION_BYTES: usize = 16 << 10;
+pub(super) const MAX_DEFINITION_BYTES: usize = 16 << 10;
 
 /// A coordinate reference system.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CrsSummary {
-    /// What it comes from: `proj`, `grid_mapping` or `coordinates`.
+    /// What it comes from: `proj`, `grid_mapping`, `crs` or `coordinates`.
     pub source: &'static str,
     /// Its authority and code, such as `EPSG:4326`.
     pub code: Option<String>,

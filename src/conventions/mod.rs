@@ -8,6 +8,8 @@
 
 mod axis;
 mod cf;
+mod crs_unit;
+mod declared_crs;
 mod facts;
 mod geo;
 mod grouped;
@@ -27,10 +29,13 @@ mod summary;
 mod values;
 mod view;
 mod warning;
+mod wkt;
 mod zvf;
 
 pub use axis::SummaryAxis;
 pub use cf::{coordinate_axis, is_geographic, named_coordinates, text_attribute};
+pub use crs_unit::CrsUnit;
+pub use declared_crs::{DeclaredCrs, Ellipsoid, epsg_code_of_projjson};
 pub use facts::{ArrayFacts, Neighbour, Neighbours, NodeFacts, is_number};
 pub use geo::CrsSummary;
 pub use grouped::summarize_group;
@@ -47,6 +52,7 @@ pub use range::{RangeUnits, StatedRange, default_range, stated_range};
 pub use summary::NodeSummary;
 pub use view::DefaultView;
 pub use warning::{LayoutWarning, WayOut};
+pub use wkt::{epsg_code_of_wkt, unit_of_wkt};
 pub use zvf::is_vector_store;
 
 #[cfg(test)]

@@ -22,8 +22,10 @@ use crate::chunk::Subset;
 use crate::error::ErrorClass;
 use crate::http::download;
 use crate::http::problem::Problem;
+use crate::metadata::Attributes;
+use crate::reduce::read_as;
 use crate::render::dataset::{
-    DatasetError, ElementEncoding, ExportedDataset, VariableEncoding, VariableSource,
+    DatasetError, ElementEncoding, ExportAttribute, ExportedDataset, VariableEncoding, VariableSource,
 };
 use crate::render::geotiff::{FORMAT, GeoTiffFile, GeoTiffPlane};
 use crate::services::extract::NodeTarget;
@@ -31,9 +33,7 @@ use crate::services::state::AppState;
 use crate::store::Version;
 
 /// Part of every entity tag. It changes whenever a release writes the same arrays as other bytes.
-const FORM: &str = "geotiff 1";
-/// Bytes of the header for each row of the plane, at most: of a strip two places of 64 bits.
-const HEADER_BYTES: u64 = 16;
+const FORM: &str = "geotiff 2";
 
 /// A request for a file.
 pub(crate) struct GeoTiffRequest {
@@ -53,7 +53,9 @@ impl GeoTiffRequest {
         node: Arc<OpenNode>,
         subset: Subset,
     ) -> Result<Self, Problem> {
-        let data_type = node.array()?.metadata().data_type.clone();
+        let metadata = node.array()?.metadata();
+        // The bytes are the same.
+        let data_type = read_as(&metadata.attributes, &metadata.data_type);
         let variable = node.array()?.path().name().to_owned();
         let Some(encoding) = ElementEncoding::netcdf(&data_type) else {
             return Err(DatasetError::UnsupportedType { variable, data_type: data_type.name() }.into());
@@ -75,8 +77,7 @@ impl GeoTiffRequest {
     ) -> Result<Response, Problem> {
         let sources = &self.plane.sources;
         let plans = plans(sources, &state.engine.read).map_err(|error| self.too_large(state, error))?;
-        let held =
-            held_bytes(sources, &plans).saturating_add(self.plane.size[0].saturating_mul(2 * HEADER_BYTES));
+        let held = held_bytes(sources, &plans).saturating_add(self.described(&[]).header_memory());
         let admission = &state.traffic.admission;
         let permit = admission.acquire(AdmissionRequest::to_elements(head), held).await?;
         let (mut answer, _no_texts) = respond_to(&self, state, head, &plans).await?;
@@ -103,10 +104,16 @@ impl GeoTiffRequest {
         broken.problem(error, suggestions)
     }
 
+    /// The plane with these attributes.
+    fn described<'a>(&self, attributes: &'a [ExportAttribute]) -> GeoTiffPlane<'a> {
+        let [rows, columns] = self.plane.size;
+        let (external, place) = (self.encoding.external(), self.plane.place.clone());
+        GeoTiffPlane { rows, columns, external, attributes, place }
+    }
+
     /// The header of the file.
     async fn file(&self, state: &AppState) -> Result<GeoTiffFile, ExportError> {
-        let FoundPlane { sources, size: [rows, columns], place, .. } = &self.plane;
-        let (rows, columns, place) = (*rows, *columns, *place);
+        let sources = &self.plane.sources;
         let Some(array) = sources.sources.last() else { return Err(DatasetError::ElementCount.into()) };
         let source = VariableSource {
             name: array.name.clone(),
@@ -116,13 +123,12 @@ impl GeoTiffRequest {
             is_coordinate: false,
             encoding: VariableEncoding::Numbers(self.encoding.clone()),
         };
-        let (external, attributes) = (self.encoding.external(), sources.attributes());
-        let bytes = sources.attribute_bytes().saturating_add(rows.saturating_mul(HEADER_BYTES));
+        let plane = self.described(&[]);
+        let bytes = sources.attribute_bytes().saturating_add(plane.header_memory());
         let make = move || {
-            let dataset = ExportedDataset::new(&[source], &attributes);
+            let dataset = ExportedDataset::new(&[source], &Attributes::default());
             let attributes = dataset.variables.first().map_or(&[][..], |variable| &variable.attributes);
-            let plane = GeoTiffPlane { rows, columns, external, attributes, place };
-            GeoTiffFile::new(&plane).ok_or(DatasetError::ElementCount)
+            GeoTiffFile::new(&GeoTiffPlane { attributes, ..plane }).ok_or(DatasetError::ElementCount)
         };
         Ok(state.engine.cpu.run_document(bytes, make).await??)
     }

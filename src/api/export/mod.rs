@@ -14,6 +14,7 @@ pub(crate) mod geotiff;
 pub(crate) mod limits;
 pub(crate) mod netcdf;
 mod plane;
+mod plane_crs;
 pub(crate) mod respond;
 pub(crate) mod response;
 pub(crate) mod source_finder;

@@ -5,24 +5,20 @@ use std::sync::Arc;
 use axum::http::request::Parts;
 
 use super::limits::check_attributes;
+use super::plane_crs::{AxisUnit, plane_crs};
 use super::source_finder::SourceFinder;
 use super::sources::{ExportSource, ExportSources};
 use crate::array::OpenNode;
 use crate::chunk::{AxisRange, Subset};
-use crate::conventions::{
-    ArrayFacts, CrsSummary, coordinate_axis, is_geographic, summarize_dataset, text_attribute,
-};
+use crate::conventions::{DeclaredCrs, coordinate_axis};
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::labels::{DimensionLabels, RegularNumbers};
 use crate::metadata::ArrayMetadata;
-use crate::render::geotiff::{CrsKind, PlanePlace};
+use crate::render::geotiff::PlanePlace;
 use crate::services::coordinates::ReadCoordinate;
 use crate::services::state::AppState;
 use crate::store::Version;
-
-/// Units of the coordinates of a projection, whose reference systems are in metres.
-const METRES: [&str; 5] = ["m", "metre", "metres", "meter", "meters"];
 
 /// A plane of an array, and where it is.
 pub(super) struct FoundPlane {
@@ -48,15 +44,15 @@ struct PlaneAxis {
 /// What the labels along a dimension are.
 struct DescribedAxis {
     numbers: RegularNumbers,
-    is_geographic: bool,
-    has_metres: bool,
+    unit: AxisUnit,
 }
 
 impl FoundPlane {
     /// The plane that a selection of an array is.
     ///
     /// # Errors
-    /// 400 if the selection is no plane, or its dimensions have no regular coordinates along y and x; failures of reading.
+    /// 400 if the selection is no plane, its dimensions have no regular coordinates along y and x, or a file cannot have its
+    /// reference system; failures of reading.
     pub(super) async fn of_array(
         (state, head): (&AppState, &Parts),
         finder: &SourceFinder<'_>,
@@ -71,14 +67,17 @@ impl FoundPlane {
                 kept.len()
             )));
         };
-        let mut sources = finder.of_array(node, subset).await?;
+        let group = finder.group_of(&node).await?;
+        let mut sources = ExportSources { group, ..finder.of_array(node, subset).await? };
         check_attributes(&sources)?;
         let mut versions = Vec::new();
         // One after the other: a request that waits for memory must hold none.
         let of_rows = axis((state, head), &sources, rows, &mut versions).await?;
         let of_columns = axis((state, head), &sources, columns, &mut versions).await?;
         let is_used = |source: &ExportSource| {
-            source.metadata().shape.is_empty() || [&of_rows.name, &of_columns.name].contains(&&source.name)
+            // A grid mapping has one element.
+            source.metadata().shape.iter().all(|&length| length == 1)
+                || [&of_rows.name, &of_columns.name].contains(&&source.name)
         };
         let Some(array) = sources.sources.pop() else {
             return Err(Problem::from_class(ErrorClass::Internal));
@@ -129,7 +128,8 @@ fn place(
 ) -> Result<(ExportSources, [u64; 2], PlanePlace), String> {
     let ranges = sources.sources.last().map_or(Subset(Vec::new()), |array| array.subset.clone());
     let (y, x) = (of_rows.described("Y", &ranges)?, of_columns.described("X", &ranges)?);
-    let crs = crs(&sources, [&y, &x]);
+    let declared = declared_crs(&sources, [&of_rows.name, &of_columns.name]);
+    let crs = plane_crs(declared.as_ref(), [&y.unit, &x.unit])?;
     let (y, x) = (y.numbers, x.numbers);
     let size = [of_rows.at, of_columns.at].map(|at| ranges.axes().get(at).map_or(0, |range| range.count));
     if let Some(array) = sources.sources.last_mut() {
@@ -163,46 +163,19 @@ impl PlaneAxis {
                  none; request `format=nc`"
             ));
         };
-        let units = text_attribute(attributes, "units");
-        Ok(DescribedAxis {
-            numbers,
-            is_geographic: is_geographic(name, attributes),
-            has_metres: units.is_none_or(|units| METRES.contains(&units.as_str())),
-        })
+        Ok(DescribedAxis { numbers, unit: AxisUnit::of_coordinate(name, attributes) })
     }
 }
 
-/// The coordinate reference system of the last array, if it has a code and the coordinates are in its units.
-fn crs(sources: &ExportSources, axes: [&DescribedAxis; 2]) -> Option<(CrsKind, u16)> {
+/// What is declared of the reference system of the last array, whose dimensions have these names.
+fn declared_crs(sources: &ExportSources, dimensions: [&str; 2]) -> Option<DeclaredCrs> {
     let array = sources.sources.last()?;
-    let facts = |source: &ExportSource| {
-        let facts = ArrayFacts { metadata: source.metadata().clone(), decoded_chunk_shape: None, ends: None };
-        (source.name.clone(), facts)
+    let mapping = |name: &str| {
+        let found = sources.sources.iter().find(|source| source.name == name)?;
+        Some(&found.metadata().attributes)
     };
-    let arrays: Vec<(String, ArrayFacts)> = sources.sources.iter().map(facts).collect();
-    let code = summarize_dataset(&array.metadata().attributes, &arrays).crs.as_ref().and_then(code_of);
-    if axes.iter().all(|axis| axis.is_geographic) {
-        return Some((CrsKind::Geographic, code.unwrap_or(4326)));
-    }
-    let is_projected = axes.iter().all(|axis| axis.has_metres && !axis.is_geographic);
-    code.filter(|_| is_projected).map(|code| (CrsKind::Projected, code))
-}
-
-/// The EPSG code of a reference system.
-fn code_of(crs: &CrsSummary) -> Option<u16> {
-    let of_code = |code: &str| match code {
-        "OGC:CRS84" => Some(4326),
-        code => code.strip_prefix("EPSG:")?.parse().ok(),
-    };
-    crs.code.as_deref().and_then(of_code).or_else(|| code_of_wkt(crs.wkt.as_deref()?))
-}
-
-/// The EPSG code at the end of a definition, where that of the whole is: `…,AUTHORITY["EPSG","32633"]]`, `…,ID["EPSG",32633]]`.
-fn code_of_wkt(wkt: &str) -> Option<u16> {
-    let inner = wkt.trim_end().strip_suffix("]]")?.trim_end_matches('"');
-    let (before, code) = inner.rsplit_once([',', '"'])?;
-    let is_epsg = before.trim_end_matches([',', '"', ' ']).ends_with("[\"EPSG");
-    code.trim().parse().ok().filter(|_| is_epsg)
+    let group = sources.attributes();
+    DeclaredCrs::of_variable(&array.metadata().attributes, dimensions, mapping, Some(&group))
 }
 
 fn reverse(subset: &mut Subset, at: usize) {
@@ -217,23 +190,6 @@ fn reverse(subset: &mut Subset, at: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_code_of_a_definition_is_that_of_the_whole() {
-        for (wkt, code) in [
-            (
-                r#"PROJCS["x",GEOGCS["y",AUTHORITY["EPSG","4326"]],UNIT["metre",1],AUTHORITY["EPSG","32633"]]"#,
-                Some(32_633),
-            ),
-            (r#"PROJCRS["x",CS[Cartesian,2],ID["EPSG",32633]]"#, Some(32_633)),
-            (r#"PROJCS["x",GEOGCS["y"],UNIT["metre",1,AUTHORITY["EPSG","9001"]]]"#, None),
-            (r#"PROJCRS["x",ID["ESRI",102001]]"#, None),
-            ("]]", None),
-            ("", None),
-        ] {
-            assert_eq!(code_of_wkt(wkt), code, "{wkt}");
-        }
-    }
 
     #[test]
     fn a_reversed_range_has_the_same_elements() {

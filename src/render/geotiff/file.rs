@@ -9,12 +9,12 @@ use crate::render::xml::escape;
 const STRIP_BYTES: u64 = 256 << 10;
 /// The place of the elements is a multiple of this.
 const ALIGNMENT: usize = 16;
-/// Attributes that become metadata of the image, each with its name and its role in GDAL.
-const ROLES: [(&str, &str, &str); 4] = [
-    ("scale_factor", "SCALE", "scale"),
-    ("add_offset", "OFFSET", "offset"),
-    ("units", "UNITTYPE", "unittype"),
-    ("long_name", "DESCRIPTION", "description"),
+/// Attributes that become metadata of the image, each with its name and its role in GDAL, and whether it is a number.
+const ROLES: [(&str, &str, &str, bool); 4] = [
+    ("scale_factor", "SCALE", "scale", true),
+    ("add_offset", "OFFSET", "offset", true),
+    ("units", "UNITTYPE", "unittype", false),
+    ("long_name", "DESCRIPTION", "description", false),
 ];
 /// The longest of these, in bytes.
 const MAX_TEXT_BYTES: usize = 1 << 10;
@@ -43,14 +43,32 @@ pub struct GeoTiffFile {
     pub bytes: u64,
 }
 
+impl GeoTiffPlane<'_> {
+    /// Rows of a strip, and the number of strips; `None` for a plane without elements or of a size that no file can have.
+    fn strips(&self) -> Option<(u64, u64)> {
+        let row_bytes = self.columns.checked_mul(self.external.bytes() as u64)?;
+        row_bytes.checked_mul(self.rows).filter(|&bytes| bytes > 0)?;
+        let rows = (STRIP_BYTES / row_bytes).clamp(1, self.rows);
+        Some((rows, self.rows.div_ceil(rows)))
+    }
+
+    /// Bytes of memory in which the header of its file is made, at most, besides its attributes.
+    #[must_use]
+    pub fn header_memory(&self) -> u64 {
+        // Of a strip the place and the length, as numbers and as the bytes of their tags and of the header.
+        const BYTES_OF_STRIP: u64 = 96;
+        let strips = self.strips().map_or(0, |(_, strips)| strips);
+        strips.saturating_mul(BYTES_OF_STRIP)
+    }
+}
+
 impl GeoTiffFile {
     /// Lays a plane out; `None` for a plane without elements or of a size that no file can have.
     #[must_use]
     pub fn new(plane: &GeoTiffPlane<'_>) -> Option<Self> {
+        let (rows, strips) = plane.strips()?;
         let row_bytes = plane.columns.checked_mul(plane.external.bytes() as u64)?;
-        let bytes = row_bytes.checked_mul(plane.rows).filter(|&bytes| bytes > 0)?;
-        let rows = (STRIP_BYTES / row_bytes).clamp(1, plane.rows);
-        let strips = plane.rows.div_ceil(rows);
+        let bytes = row_bytes.checked_mul(plane.rows)?;
         let of_strip = |strip: u64| (plane.rows - strip * rows).min(rows).saturating_mul(row_bytes);
         let lengths: Vec<u64> = (0..strips).map(of_strip).collect();
         let layout = Layout { plane, rows: u32::try_from(rows).ok()?, lengths };
@@ -152,11 +170,20 @@ fn no_data(attributes: &[ExportAttribute]) -> Option<String> {
     })
 }
 
+/// One finite number as text.
+fn number(value: &AttributeValue) -> Option<String> {
+    let AttributeValue::Numbers(..) = value else { return None };
+    text(value).filter(|text| text.parse().is_ok_and(f64::is_finite))
+}
+
 /// The attributes that GDAL has a place for, as its XML.
 fn metadata(attributes: &[ExportAttribute]) -> Option<String> {
-    let item = |(name, of_gdal, role): &(&str, &str, &str)| {
-        let value = text(find(attributes, name)?).filter(|text| text.len() <= MAX_TEXT_BYTES)?;
-        Some(format!("<Item name=\"{of_gdal}\" sample=\"0\" role=\"{role}\">{}</Item>", escape(&value)))
+    let item = |&(name, of_gdal, role, is_number): &(&str, &str, &str, bool)| {
+        let value = find(attributes, name)?;
+        let value = if is_number { number(value) } else { text(value) };
+        // GDAL resolves references in an item twice, and writes them so.
+        let value = escape(&escape(&value.filter(|text| text.len() <= MAX_TEXT_BYTES)?));
+        Some(format!("<Item name=\"{of_gdal}\" sample=\"0\" role=\"{role}\">{value}</Item>"))
     };
     let items: String = ROLES.iter().filter_map(item).collect();
     (!items.is_empty()).then(|| format!("<GDALMetadata>{items}</GDALMetadata>"))
@@ -164,7 +191,7 @@ fn metadata(attributes: &[ExportAttribute]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::CrsKind;
+    use super::super::place::PlaneCrs;
     use super::*;
 
     const PLACE: PlanePlace = PlanePlace {
@@ -172,7 +199,7 @@ mod tests {
         north: 60.25,
         width: 0.5,
         height: 0.5,
-        crs: Some((CrsKind::Geographic, 4326)),
+        crs: Some(PlaneCrs::Geographic(4326)),
     };
 
     fn number(bytes: &[u8]) -> u64 {
@@ -248,7 +275,27 @@ mod tests {
         ];
         assert_eq!(no_data(&attributes).as_deref(), Some("-32768"));
         let expected = "<GDALMetadata><Item name=\"SCALE\" sample=\"0\" role=\"scale\">0.5</Item>\
-            <Item name=\"UNITTYPE\" sample=\"0\" role=\"unittype\">&lt;K&gt;</Item></GDALMetadata>";
+            <Item name=\"UNITTYPE\" sample=\"0\" role=\"unittype\">&amp;lt;K&amp;gt;</Item></GDALMetadata>";
         assert_eq!(metadata(&attributes).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_scale_and_an_offset_are_finite_numbers() {
+        let attribute = |name: &str, value| ExportAttribute { name: name.to_owned(), value };
+        let double =
+            |number: f64| AttributeValue::Numbers(ExternalType::Double, number.to_be_bytes().to_vec());
+        for value in [
+            AttributeValue::Text("abc".to_owned()),
+            AttributeValue::Text("NaN".to_owned()),
+            AttributeValue::Text("0.5".to_owned()),
+            AttributeValue::Numbers(ExternalType::Byte, vec![1, 2]),
+            double(f64::INFINITY),
+            double(f64::NAN),
+        ] {
+            assert_eq!(metadata(&[attribute("scale_factor", value.clone())]), None, "{value:?}");
+            assert_eq!(metadata(&[attribute("add_offset", value.clone())]), None, "{value:?}");
+        }
+        let large = metadata(&[attribute("add_offset", double(-1e20))]).unwrap();
+        assert!(large.contains(">-1e20<"), "{large}");
     }
 }

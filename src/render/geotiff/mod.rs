@@ -11,4 +11,4 @@ mod place;
 
 pub use file::{GeoTiffFile, GeoTiffPlane};
 pub use format::FORMAT;
-pub use place::{CrsKind, PlanePlace};
+pub use place::{CrsDefinition, PlaneCrs, PlanePlace};
