@@ -11,6 +11,7 @@ import traceback
 import cuts
 import disk_cuts
 import documents
+import elements
 import fair
 import keys
 import leaks
@@ -44,6 +45,7 @@ PARTS = {
     "fair": fair.run,
     "overload": overload.run,
     "documents": documents.run,
+    "elements": elements.run,
     "leaks": leaks.run,
     "tls": tls.run,
     "keys": keys.run,
