@@ -15,12 +15,12 @@ class Connection:
         self.connection = http.client.HTTPConnection(address.hostname, address.port, timeout=processes.SECONDS)
         self.keep = keep
 
-    def ask(self, method, path, body=None, out=None):
+    def ask(self, method, path, body=None, out=None, body_type="application/json"):
         """The body of a response, or what `out` takes of it."""
-        headers = {"Content-Type": "application/json"} if body else {}
+        headers = {} if body is None else {"Content-Type": body_type}
         self.connection.request(method, path, body, headers)
         answer = self.connection.getresponse()
-        if answer.status != 200:
+        if answer.status not in (200, 201, 204):
             raise AssertionError(f"{path}: {answer.status} {answer.read()[:500]}")
         whole = b""
         if out is None:
