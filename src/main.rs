@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use telemetry::Telemetry;
-use zarrd::app::{App, AppError, PyramidError, is_alive};
+use zarrd::app::{App, AppError, Contact, PyramidError, is_alive};
 use zarrd::config::{
     CheckArgs, Cli, Command, ConfigError, Origin, PyramidArgs, ServeArgs, SignArgs, Sources, TokenArgs,
     unix_seconds,
@@ -114,18 +114,18 @@ fn check(CheckArgs { serve, connect }: CheckArgs) -> anyhow::Result<ExitCode> {
             "the disk cache: another server uses its directory now; `serve` would not wait for it"
         ));
     }
+    for line in checked.writers() {
+        note(format_args!("{line}"));
+    }
     print(&shown)?;
     if !connect {
         return Ok(ExitCode::SUCCESS);
     }
-    let answers = runtime.block_on(checked.connect());
-    for (name, answer) in &answers {
-        match answer {
-            Ok(()) => note(format_args!("the mount `{name}` answers")),
-            Err(error) => note(format_args!("the mount `{name}` does not answer: {error}")),
-        }
+    let contacts = runtime.block_on(checked.connect());
+    for line in contacts.iter().flat_map(Contact::lines) {
+        note(format_args!("{line}"));
     }
-    let all = answers.iter().all(|(_, answer)| answer.is_ok());
+    let all = contacts.iter().all(Contact::is_good);
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILURE) })
 }
 

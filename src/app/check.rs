@@ -6,7 +6,8 @@ use super::error::AppError;
 use super::server::App;
 use crate::cache::{DiskCache, DiskCacheError};
 use crate::config::Config;
-use crate::store::{OpenError, StoreError};
+use crate::services::Mount;
+use crate::store::{OpenError, StoreError, StoreKind};
 
 /// How long a backend may take to answer.
 const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
@@ -52,14 +53,86 @@ pub async fn check(mut config: Config) -> Result<Checked, AppError> {
     }
 }
 
+/// What a backend has answered.
+#[derive(Debug)]
+pub struct Contact {
+    /// The mount's name.
+    pub mount: String,
+    /// Nothing, or the failure.
+    pub answer: Result<(), String>,
+    /// Of a mount that other servers may write to: whether the backend checks the conditions of writes, or why that cannot be tried.
+    pub conditions: Option<Result<bool, String>>,
+}
+
 impl Checked {
-    /// Contacts all backends concurrently. For each mount, by name: nothing, or the failure.
-    pub async fn connect(&self) -> Vec<(String, Result<(), String>)> {
+    /// Which writers each writable mount promises, as a line for each.
+    #[must_use]
+    pub fn writers(&self) -> Vec<String> {
+        let writable = self.app.served.iter().map(|served| &served.mount).filter(|mount| mount.writable);
+        writable
+            .map(|mount| format!("the mount `{}` is writable: {}", mount.name, writers_of(mount)))
+            .collect()
+    }
+
+    /// Contacts all backends concurrently. Where other servers may write, it tries whether the backend checks conditions.
+    pub async fn connect(&self) -> Vec<Contact> {
         // As many at a time as the configuration has mounts.
         join_all(self.app.served.iter().map(|served| async move {
-            let answers = served.mount.answers_within(CONNECT_TIMEOUT).await;
-            (served.mount.name.clone(), answers.map_err(|(_, trouble)| trouble))
+            let mount = &served.mount;
+            let answer = mount.answers_within(CONNECT_TIMEOUT).await.map_err(|(_, trouble)| trouble);
+            let conditions = if answer.is_ok() && depends_on_conditions(mount) {
+                Some(mount.checks_conditions_within(CONNECT_TIMEOUT).await)
+            } else {
+                None
+            };
+            Contact { mount: mount.name.clone(), answer, conditions }
         }))
         .await
+    }
+}
+
+impl Contact {
+    /// Whether the mount can do what its configuration says. A backend that ignores conditions can store whole values.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.answer.is_ok() && self.conditions.as_ref().is_none_or(Result::is_ok)
+    }
+
+    /// What the backend has answered, as lines.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let name = &self.mount;
+        let mut lines = vec![match &self.answer {
+            Ok(()) => format!("the mount `{name}` answers"),
+            Err(trouble) => format!("the mount `{name}` does not answer: {trouble}"),
+        }];
+        lines.extend(self.conditions.as_ref().map(|conditions| match conditions {
+            Ok(true) => format!("the mount `{name}`: its backend checks the conditions of writes"),
+            Ok(false) => format!(
+                "warning: the mount `{name}`: its backend ignores the conditions of writes, so only whole values can be \
+                 written; if this server alone writes there, set `mounts.{name}.writers = \"one\"`"
+            ),
+            Err(trouble) => format!("the mount `{name}`: nothing can be written to its backend: {trouble}"),
+        }));
+        lines
+    }
+}
+
+/// Whether writes to a mount are safe only if its backend checks conditions.
+fn depends_on_conditions(mount: &Mount) -> bool {
+    let capabilities = mount.store.capabilities();
+    mount.writable && !capabilities.sole_writer && !capabilities.in_memory
+}
+
+/// Who writes to a writable mount, in words.
+fn writers_of(mount: &Mount) -> &'static str {
+    if mount.store.kind() == StoreKind::LOCAL {
+        "no other server can write to its directory"
+    } else if depends_on_conditions(mount) {
+        "other servers may write there too (`writers = \"any\"`), so its backend must check conditions"
+    } else if mount.store.capabilities().in_memory {
+        "its values are in this server alone"
+    } else {
+        "this server alone writes there (`writers = \"one\"`) and checks conditions itself; another writer's values could be lost"
     }
 }

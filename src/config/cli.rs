@@ -117,7 +117,8 @@ pub struct CheckArgs {
     /// Arguments of `serve`.
     #[command(flatten)]
     pub serve: ServeArgs,
-    /// Also check that the backend of each mount answers: exit code 1 if one does not.
+    /// Also check that the backend of each mount answers, and that of a writable one checks the conditions of writes: exit code 1 if one
+    /// does not answer or cannot be written to.
     #[arg(long)]
     pub connect: bool,
 }

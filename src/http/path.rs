@@ -6,7 +6,7 @@
 //!
 //! In the path of a node, `%2F` is a slash like any other: node names contain none, and a client that fills a path into a
 //! URL template as one parameter escapes it. Access control and handlers use the same function ([`node_of`]), so that both
-//! see the same node. In the path of a key, and of any write, `%2F` is an error.
+//! see the same node. In the path of a key, and of any write ([`check_written_path`]), `%2F` is an error.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,9 @@ pub(crate) enum PathError {
     #[error("the path is not UTF-8 when decoded")]
     NotUtf8,
     /// An escaped slash in a segment.
-    #[error("the path has an escaped `/`, which no key can hold")]
+    #[error(
+        "the path has an escaped `/`, which no name can hold: write the slashes between names as they are"
+    )]
     EscapedSlash,
     /// The decoded path is not a valid key.
     #[error(transparent)]
@@ -188,6 +190,14 @@ pub(crate) fn dap_node(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), PathE
     node_behind(raw_path, 1)
 }
 
+/// Checks that the raw path of a request that writes to a node has no escaped slash: what is written has one spelling.
+///
+/// # Errors
+/// [`PathError`] if the path is invalid.
+pub(crate) fn check_written_path(raw_path: &str) -> Result<(), PathError> {
+    segments(raw_path).try_for_each(|segment| decode(segment).map(drop))
+}
+
 fn node_behind(raw_path: &str, literals: usize) -> Result<(Cow<'_, str>, NodePath), PathError> {
     let mut names = segments(raw_path).skip(literals);
     let mount = decode(names.next().unwrap_or_default())?;
@@ -331,6 +341,10 @@ mod tests {
             assert_eq!(prefix_of(raw), Err(PathError::EscapedSlash), "{raw}");
         }
         assert_eq!(rest("/store/m/a%2Fb"), Err(PathError::EscapedSlash));
+        for raw in ["/v1/nodes/demo/a%2Fb", "/v1/data/demo/%2fa", "/v1/chunk/demo%2Fa/c/0"] {
+            assert_eq!(check_written_path(raw), Err(PathError::EscapedSlash), "{raw}");
+        }
+        assert_eq!(check_written_path("/v1/nodes//demo/a%252Fb/%C3%A9"), Ok(()));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{Extensions, StatusCode, Uri};
+use axum::http::{Extensions, Method, StatusCode, Uri};
 
 use super::mount::Mount;
 use super::mounts::Mounts;
@@ -17,7 +17,7 @@ use crate::admission::Admission;
 use crate::array::NodeOpener;
 use crate::error::ErrorClass;
 use crate::hierarchy::Hierarchy;
-use crate::http::path::{KeyOrPrefix, PathError, segments};
+use crate::http::path::{KeyOrPrefix, PathError, check_written_path, segments};
 use crate::http::problem::Problem;
 use crate::http::route::RouteSpec;
 use crate::http::target::{Target, resolve_destination, root_path};
@@ -262,12 +262,28 @@ impl NodeTarget {
         let (mount, opener) = mounts.with_opener(mount).ok_or_else(unknown_mount)?.clone();
         Ok(Self { mount, opener, path: path.clone() })
     }
+
+    /// As [`NodeTarget::new`], for a request that writes.
+    ///
+    /// # Errors
+    /// As [`NodeTarget::new`]; 400 also if the path has an escaped slash.
+    pub(crate) fn to_write(mounts: &Mounts, spec: &RouteSpec, request: &Request) -> Result<Self, Problem> {
+        check_written(request.uri())?;
+        Self::new(mounts, spec, request.uri(), request.extensions())
+    }
+}
+
+fn check_written(uri: &Uri) -> Result<(), Problem> {
+    check_written_path(uri.path()).map_err(|error| Problem::from(error).extension("written", false))
 }
 
 impl FromRequestParts<AppState> for NodeTarget {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        if matches!(parts.method, Method::PUT | Method::PATCH | Method::DELETE) {
+            check_written(&parts.uri)?;
+        }
         Self::new(&state.mounts, route(&parts.extensions)?, &parts.uri, &parts.extensions)
     }
 }

@@ -107,6 +107,17 @@ impl Mount {
         }
     }
 
+    /// Whether the conditions of writes to its backend are checked, if that is known within `max_wait`.
+    ///
+    /// # Errors
+    /// A short description of the failure.
+    pub async fn checks_conditions_within(&self, max_wait: Duration) -> Result<bool, String> {
+        match timeout(max_wait, self.store.heeds_conditions()).await {
+            Ok(heeded) => heeded.map_err(|error| trouble_of(&error)),
+            Err(_) => Err(format!("no answer within {} ms", max_wait.as_millis())),
+        }
+    }
+
     /// Checks that it can be served.
     ///
     /// # Errors

@@ -14,8 +14,10 @@ pub struct Capabilities {
     /// Whether a read that is pinned to a version may return that version although another one is stored by now. A caller that
     /// needs the stored version requests it first.
     pub serves_pinned: bool,
-    /// Whether no write of another process can arrive while this one writes, not even a late one of a process that has ended.
+    /// Whether no other process writes to the backend while this one does.
     pub sole_writer: bool,
+    /// Whether a write cannot arrive after the process that requested it has ended.
+    pub no_late_writes: bool,
 }
 
 impl Capabilities {
@@ -26,11 +28,17 @@ impl Capabilities {
         max_coalesced_bytes: None,
         serves_pinned: false,
         sole_writer: false,
+        no_late_writes: false,
     };
     /// Files of this machine. There is no latency to save by longer reads, and what is read first is decoded while the
     /// rest is read.
-    pub const LOCAL: Self =
-        Self { near: true, max_coalesced_bytes: Some(1 << 20), sole_writer: true, ..Self::REMOTE };
+    pub const LOCAL: Self = Self {
+        near: true,
+        max_coalesced_bytes: Some(1 << 20),
+        sole_writer: true,
+        no_late_writes: true,
+        ..Self::REMOTE
+    };
     /// Values in this process's memory. Several servers of the process may share them.
     pub const MEMORY: Self = Self { near: true, in_memory: true, ..Self::REMOTE };
 }

@@ -14,8 +14,8 @@ use futures::stream::{BoxStream, TryStreamExt};
 use super::backend::BackendState;
 use super::{
     ByteRange, Capabilities, CopyResult, DirEntries, DirEntry, DirListing, Extent, ListEntry, MemoryBudget,
-    ObjectId, OwnArea, PinnedVersion, RepositoryVersions, SetResult, StoreError, StoreKind, Value, ValueInfo,
-    ValueStream, Version, WatchToken, WriteCondition,
+    ObjectId, OwnArea, PinnedVersion, RepositoryVersions, ResolvedExtent, SetResult, StoreError, StoreKind,
+    Value, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
 
@@ -133,6 +133,29 @@ pub trait Store: Shortcuts + std::fmt::Debug + Send + Sync + 'static {
         }
     }
 
+    /// Where an extent lies on the disks of this machine, for [`Store::overlaps_resolved`] of another store. By default as
+    /// [`Shortcuts::inner`], else `None`: the backend is not a directory.
+    ///
+    /// # Errors
+    /// Any failure of the backend.
+    async fn resolve(&self, extent: &Extent) -> Result<Option<ResolvedExtent>, StoreError> {
+        match self.inner() {
+            Some(inner) => inner.resolve(extent).await,
+            None => Ok(None),
+        }
+    }
+
+    /// As [`Store::overlap`], where `written` is an extent of another store. By default as [`Shortcuts::inner`], else `false`.
+    ///
+    /// # Errors
+    /// Any failure of the backend.
+    async fn overlaps_resolved(&self, read: &Extent, written: &ResolvedExtent) -> Result<bool, StoreError> {
+        match self.inner() {
+            Some(inner) => inner.overlaps_resolved(read, written).await,
+            None => Ok(false),
+        }
+    }
+
     /// `list_dir`: the keys and prefixes directly under a prefix, each sorted by name. Unknown prefixes are empty.
     /// Holds the complete listing in memory: for a directory that may be long, use [`Store::list_dir_after`].
     ///
@@ -182,6 +205,19 @@ pub trait Store: Shortcuts + std::fmt::Debug + Send + Sync + 'static {
     /// values. Blocks for a few file operations. By default as [`Shortcuts::inner`], else `false`.
     fn is_removed(&self) -> bool {
         self.inner().is_some_and(Store::is_removed)
+    }
+
+    /// Whether the conditions of writes are checked, by the backend or by this server; for a check of the configuration. A backend
+    /// of which it is not known is tried, with a key of the store itself that is erased afterwards. By default as
+    /// [`Shortcuts::inner`], else `true`.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`]; the failure of the backend.
+    async fn heeds_conditions(&self) -> Result<bool, StoreError> {
+        match self.inner() {
+            Some(inner) => inner.heeds_conditions().await,
+            None => Ok(true),
+        }
     }
 
     /// Whether the backend responds at all; for readiness.

@@ -28,6 +28,7 @@ mod own_area;
 mod partial;
 mod references;
 mod reserved_keys;
+mod resolved_extent;
 mod secret;
 mod types;
 mod web;
@@ -65,6 +66,7 @@ pub use references::{
     check_prefixes, check_records, parse_kerchunk,
 };
 pub(crate) use reserved_keys::RESERVED;
+pub use resolved_extent::ResolvedExtent;
 pub use secret::Secret;
 pub use types::{
     ByteRange, CopyResult, DirEntries, DirEntry, DirListing, ListEntry, SetResult, StoreKind, Value,

@@ -51,8 +51,8 @@ pub use chunk_part::ChunkPart;
 pub use error::WriteError;
 pub use lease::{AppendKey, LeaseError};
 pub use nodes::{
-    NewNode, NodeCopy, NodeCopyError, NodeCopyFailure, NodeCopyPlan, NodeDocuments, NodePatch, NodePlace,
-    NodeTransfer, NodeWriteError, NodeWriter,
+    CreationClaim, NewNode, NodeCopy, NodeCopyError, NodeCopyFailure, NodeCopyPlan, NodeDocuments, NodePatch,
+    NodePlace, NodeTransfer, NodeWriteError, NodeWriter,
 };
 pub use options::WriteOptions;
 pub use plan::WritePlan;

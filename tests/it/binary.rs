@@ -1,10 +1,12 @@
 //! The binary as a user runs it: what it prints, and its exit codes.
 
+use std::fmt::Write as _;
 use std::io::Read;
 
 use rustix::process::Signal;
 
 use crate::support::process::{Running, run, text, zarrd};
+use crate::support::s3::TestS3;
 
 #[test]
 fn check_prints_the_effective_configuration_without_secrets() {
@@ -108,6 +110,81 @@ fn check_contacts_the_backends_on_request_and_names_unreachable_ones() {
     let refused = "zarrd: the mount `b` does not answer: it cannot be reached: connection refused";
     assert_eq!(said.lines().collect::<Vec<_>>(), ["zarrd: the mount `a` answers", refused]);
     assert_eq!(run(&["check", "memory://", "--connect"]).status.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_says_which_writers_each_mount_promises_and_whether_its_backend_checks_conditions() {
+    let (heeding, ignoring) = (TestS3::start().await, TestS3::start().await);
+    ignoring.ignore_conditions();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("zarrd.toml");
+    let mut config = format!(
+        "[mounts.files]\nurl = '{}'\nwritable = true\n[mounts.kept]\nurl = 'memory://'\nwritable = true\n",
+        folder.path().display()
+    );
+    let read_only = TestS3::start().await;
+    for (name, s3, more) in [
+        ("heeds", &heeding, "writable = true"),
+        ("ignores", &ignoring, "writable = true"),
+        ("alone", &ignoring, "writable = true\nwriters = 'one'"),
+        ("reads", &read_only, ""),
+    ] {
+        let url = TestS3::s3_url();
+        let endpoint = s3.endpoint();
+        write!(
+            config,
+            "[mounts.{name}]\nurl = '{url}'\n{more}\n[mounts.{name}.options]\nendpoint = '{endpoint}'\nallow_http = true\n"
+        )
+        .unwrap();
+    }
+    std::fs::write(&file, config).unwrap();
+    let checked = |arguments: &[&str]| {
+        let mut command = zarrd(&["check", "--config", file.to_str().unwrap()]);
+        command.args(arguments);
+        let output = command.output().unwrap();
+        let said: Vec<String> = text(&output.stderr).lines().map(str::to_owned).collect();
+        (output.status.code(), said)
+    };
+    let line = |name: &str, rest: &str| format!("zarrd: the mount `{name}` is writable: {rest}");
+    let promised = [
+        line(
+            "alone",
+            "this server alone writes there (`writers = \"one\"`) and checks conditions itself; another writer's values could be lost",
+        ),
+        line("files", "no other server can write to its directory"),
+        line(
+            "heeds",
+            "other servers may write there too (`writers = \"any\"`), so its backend must check conditions",
+        ),
+        line(
+            "ignores",
+            "other servers may write there too (`writers = \"any\"`), so its backend must check conditions",
+        ),
+        line("kept", "its values are in this server alone"),
+    ];
+    assert_eq!(checked(&[]), (Some(0), promised.to_vec()));
+    let (code, said) = checked(&["--connect"]);
+    let tried: Vec<&str> =
+        said[promised.len()..].iter().map(|line| line.strip_prefix("zarrd: ").unwrap()).collect();
+    assert_eq!(
+        tried,
+        [
+            "the mount `alone` answers",
+            "the mount `files` answers",
+            "the mount `heeds` answers",
+            "the mount `heeds`: its backend checks the conditions of writes",
+            "the mount `ignores` answers",
+            "warning: the mount `ignores`: its backend ignores the conditions of writes, so only whole values can be written; \
+             if this server alone writes there, set `mounts.ignores.writers = \"one\"`",
+            "the mount `kept` answers",
+            "the mount `reads` answers",
+        ]
+    );
+    assert_eq!(code, Some(0));
+    // What was stored to try it is erased, and nothing else was stored.
+    for s3 in [&heeding, &ignoring, &read_only] {
+        assert_eq!(s3.keys(), Vec::<String>::new());
+    }
 }
 
 #[test]

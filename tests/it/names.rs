@@ -8,7 +8,7 @@ use zarrd::services::Mount;
 use zarrd::store::{SharedStore, StoreOptions, open};
 
 use crate::support::hierarchy::{Array, memory};
-use crate::support::server::{Server, cpu, put};
+use crate::support::server::{Server, contents, cpu, put};
 
 const GROUP: &str = r#"{"zarr_format": 3, "node_type": "group"}"#;
 
@@ -265,4 +265,51 @@ fn compressed(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     std::io::Write::write_all(&mut encoder, bytes).unwrap();
     encoder.finish().unwrap()
+}
+
+#[tokio::test]
+async fn a_write_to_a_path_with_an_escaped_slash_is_refused_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    for store in stores(&folder) {
+        let server = writable(&store);
+        let array = r#"{"shape": [4, 4], "data_type": "uint8", "chunks": [2, 2], "codecs": "raw"}"#;
+        let json = [("content-type", "application/json")];
+        assert_eq!(server.request("PUT", "/v1/nodes/m/g/a", &json, array).await.status, 201);
+        let before = contents(&store).await;
+        for slash in ["%2f", "%2F", "%2f/"] {
+            let path = format!("g{slash}a");
+            for (method, url, body) in [
+                ("PUT", format!("/v1/nodes/m/b{slash}c"), array),
+                ("PUT", format!("/v1/nodes/m/{path}"), array),
+                ("PUT", format!("/v1/nodes/m/b{slash}c?copy=g/a"), ""),
+                ("PATCH", format!("/v1/nodes/m/{path}"), r#"{"attributes": {"n": 1}}"#),
+                ("DELETE", format!("/v1/nodes/m/{path}"), ""),
+                ("PUT", format!("/v1/data/m/{path}"), "7"),
+                ("PUT", format!("/v1/data/m/b{slash}c?create&format=npy"), ""),
+                ("POST", format!("/v1/data/m/{path}?append=0"), "[7]"),
+                ("PUT", format!("/v1/chunk/m/{path}/c/0"), "7"),
+                ("PUT", format!("/v1/chunk/m/g/a{slash}c{slash}0"), "7"),
+            ] {
+                let refused = server.request(method, &url, &json, body).await;
+                assert_eq!(refused.status, 400, "{method} {url}: {refused:?}");
+                let problem = refused.json();
+                assert_eq!(problem["written"], false, "{method} {url}");
+                assert!(problem["detail"].as_str().unwrap().contains("escaped `/`"), "{problem}");
+            }
+            for url in ["/v1/partial/m", "/v1/erase/m", "/v1/batch/m"] {
+                let url = format!("{url}{slash}g");
+                let refused = server.request("POST", &url, &json, r#"{"keys": ["g/a/zarr.json"]}"#).await;
+                assert!(matches!(refused.status.as_u16(), 400 | 404), "{url}: {refused:?}");
+            }
+        }
+        assert_eq!(contents(&store).await, before);
+        // A read has a slash in either spelling: clients escape the values that they fill into templates of URLs.
+        for route in ["nodes", "data", "stats", "image", "legend", "chunk"] {
+            let end = if route == "chunk" { "/c/0/0" } else { "" };
+            let read = server.get(&format!("/v1/{route}/m/g%2Fa{end}?")).await;
+            let plain = server.get(&format!("/v1/{route}/m/g/a{end}?")).await;
+            assert_eq!((plain.status.as_u16(), read.status.as_u16()), (200, 200), "{route}: {read:?}");
+            assert_eq!(read.body, plain.body, "{route}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use crate::access::{access, grant, known, token};
 use crate::support::hierarchy::memory;
 use crate::support::journal::Journal;
 use crate::support::s3::TestS3;
-use crate::support::server::{Answer, Server, contents, put};
+use crate::support::server::{Answer, Server, contents, erase, put};
 
 /// A mount in which everything may be done.
 fn mount(name: &str, store: &SharedStore) -> Mount {
@@ -224,6 +224,170 @@ async fn a_copy_that_breaks_off_at_any_write_shows_no_node_and_can_be_made_again
         assert_eq!(server.in_flight_bytes(), 0);
     }
     assert!(broken_off > expected.len(), "{broken_off}");
+}
+
+/// Moves `s` to `t` and lets it break off at each write in turn, then finishes it; at the end there is the node at its target alone.
+async fn break_moves_off(finish: impl AsyncFn(&Server) -> Answer, completes_copies: bool) {
+    let (mut broken_off, mut after_the_target) = (0, 0);
+    for writes in 0.. {
+        let inner = memory();
+        let journal = Journal::new(inner.clone());
+        let store: SharedStore = journal.clone();
+        let server = Server::build(mount("m", &store)).finish();
+        let group = json!({"zarr_format": 3, "node_type": "group",
+            "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {}}});
+        put(&inner, "zarr.json", group.to_string()).await;
+        fill(&server, "m").await;
+        let expected = below(&inner, "s/").await;
+        let mut arrays = BTreeMap::new();
+        for array in ["g/a", "v2/b", "empty"] {
+            let whole = server.get(&format!("/v1/data/m/s/{array}?format=json")).await.body;
+            arrays.insert(array, whole);
+        }
+        journal.fail_after(writes);
+        let answer = server.transfer("m/t", "move=s").await;
+        journal.fail_after(usize::MAX);
+        let is_done = answer.status == 201;
+        if !is_done {
+            broken_off += 1;
+            assert!(answer.status.is_server_error(), "{answer:?}");
+            let is_there = server.get("/v1/nodes/m/t").await.status == 200;
+            // No reader sees half of an array, neither here nor there.
+            for (array, whole) in &arrays {
+                for root in ["s", "t"] {
+                    let read = server.get(&format!("/v1/data/m/{root}/{array}?format=json")).await;
+                    assert!(read.status == 404 || read.body == *whole, "{root}/{array}: {read:?}");
+                }
+            }
+            if is_there && !below(&inner, "s/").await.is_empty() {
+                after_the_target += 1;
+                let finished = finish(&server).await;
+                assert!(finished.status.is_success(), "after {writes} writes: {finished:?}");
+            } else if !is_there {
+                assert_eq!(server.transfer("m/t", "move=s").await.status, 201, "after {writes} writes");
+            }
+        }
+        assert_eq!(below(&inner, "t/").await, expected, "after {writes} writes");
+        assert_eq!(below(&inner, "s/").await, BTreeMap::new(), "after {writes} writes");
+        let copies = document(&inner, "zarr.json").await["consolidated_metadata"]["metadata"].clone();
+        let names: Vec<&String> = copies.as_object().unwrap().keys().collect();
+        let has_target = !names.is_empty() || !(completes_copies || is_done);
+        assert!(names.iter().all(|name| name.starts_with('t')) && has_target, "{names:?}");
+        assert_eq!(server.get("/v1/nodes/m/s").await.status, 404);
+        let again = server.transfer("m/t", "move=s").await;
+        assert_eq!(again.status, 404, "nothing is left: {again:?}");
+        assert_eq!(server.in_flight_bytes(), 0);
+        if is_done {
+            break;
+        }
+    }
+    assert!(broken_off > 20 && after_the_target > 5, "{broken_off} {after_the_target}");
+}
+
+#[tokio::test]
+async fn a_move_that_breaks_off_at_any_write_is_finished_by_the_same_request() {
+    break_moves_off(async |server: &Server| server.transfer("m/t", "move=s").await, true).await;
+}
+
+#[tokio::test]
+async fn what_a_move_leaves_of_its_source_is_erased_by_an_erasure_of_the_source() {
+    break_moves_off(async |server: &Server| server.ask(Method::DELETE, "/v1/nodes/m/s", &[]).await, false)
+        .await;
+}
+
+#[tokio::test]
+async fn a_repeated_move_erases_nothing_of_its_source_that_is_not_at_its_target() {
+    let store = memory();
+    let server = server(&store);
+    let array = json!({"shape": [4], "data_type": "uint8", "chunks": [2], "codecs": "raw"});
+    for (changed, value) in
+        [("s/c/0", Some("12")), ("t/c/0", Some("12")), ("t/c/1", None), ("s/more", Some("12"))]
+    {
+        server.make("m/s", &array).await;
+        server.fill("m/s", 1).await;
+        assert_eq!(server.transfer("m/t", "copy=s").await.status, 201);
+        let document = contents(&store).await["s/zarr.json"].clone();
+        for has_document in [true, false] {
+            match value {
+                Some(value) => put(&store, changed, value).await,
+                None => erase(&store, changed).await,
+            }
+            if !has_document {
+                erase(&store, "s/zarr.json").await;
+            }
+            let before = contents(&store).await;
+            let refused = server.transfer("m/t", "move=s").await;
+            let detail = refused.refuses(409, "conflict", changed);
+            assert!(detail.contains("is not the same there"), "{detail}");
+            assert_eq!(refused.json()["written"], false, "{changed}");
+            assert_eq!(contents(&store).await, before, "{changed}");
+        }
+        put(&store, "s/zarr.json", document).await;
+        for node in ["s", "t"] {
+            assert_eq!(server.ask(Method::DELETE, &format!("/v1/nodes/m/{node}"), &[]).await.status, 204);
+        }
+    }
+    // A copy and its source are one node after a move of the one to the other, unless there must be none.
+    server.make("m/s", &array).await;
+    assert_eq!(server.transfer("m/t", "copy=s").await.status, 201);
+    let headers = [("if-none-match", "*")];
+    assert_eq!(server.ask(Method::PUT, "/v1/nodes/m/t?move=s", &headers).await.status, 412);
+    assert_eq!(server.transfer("m/t", "move=s").await.status, 201);
+    assert_eq!(
+        (server.get("/v1/nodes/m/s").await.status, server.get("/v1/nodes/m/t").await.status),
+        (404.try_into().unwrap(), 200.try_into().unwrap())
+    );
+}
+
+#[tokio::test]
+async fn a_repeated_move_between_two_mounts_of_one_place_loses_nothing() {
+    let store = memory();
+    let folder = tempfile::tempdir().unwrap();
+    let options = LocalOptions { writable: true, symlinks: Symlinks::Follow, ..LocalOptions::default() };
+    let outer = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(folder.path().join("g"), outer.path().join("g")).unwrap();
+    let local =
+        |path: &std::path::Path| -> SharedStore { Arc::new(LocalStore::open(path, &options).unwrap()) };
+    for (one, other) in [(store.clone(), store), (local(outer.path()), local(folder.path()))] {
+        let server = Server::build(mount("outer", &one)).beside(mount("inner", &other)).finish();
+        server.make("inner/g", &json!({"shape": [4], "data_type": "uint8", "chunks": [1]})).await;
+        server.fill("inner/g", 7).await;
+        for (target, source) in [("inner/g", "outer:g"), ("outer/g", "inner:g")] {
+            let refused = server.transfer(target, &format!("move={source}")).await;
+            assert_eq!(refused.status, 409, "{target}: {refused:?}");
+            assert_eq!(server.elements("inner/g", ":").await, vec![7; 4], "{target}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_erasure_without_a_node_erases_what_is_left_and_no_part_of_an_array() {
+    let store = memory();
+    let server = server(&store);
+    let array = json!({"shape": [4], "data_type": "uint8", "chunks": [2], "codecs": "raw"});
+    server.make("m/a", &array).await;
+    server.fill("m/a", 1).await;
+    let of_v2 = json!({"zarr_format": 2, "shape": [4, 4], "data_type": "|u1", "chunks": [2, 2]});
+    server.make("m/old", &of_v2).await;
+    put(&store, "old/0/0", "1111").await;
+    put(&store, "left/c/0", "x").await;
+    let before = contents(&store).await;
+    for path in ["a/c", "a/c/0", "old/0", "none", "lef"] {
+        let missing = server.ask(Method::DELETE, &format!("/v1/nodes/m/{path}"), &[]).await;
+        assert_eq!(missing.status, 404, "{path}: {missing:?}");
+        assert_eq!(contents(&store).await, before, "{path}");
+    }
+    // Under a condition there must be a node.
+    let conditional = server.ask(Method::DELETE, "/v1/nodes/m/left", &[("if-match", "\"x\"")]).await;
+    assert_eq!(conditional.status, 404, "{conditional:?}");
+    assert_eq!(contents(&store).await, before);
+    assert_eq!(server.ask(Method::DELETE, "/v1/nodes/m/left", &[]).await.status, 204);
+    assert_eq!(server.ask(Method::DELETE, "/v1/nodes/m/left", &[]).await.status, 404);
+    let kept = before.into_iter().filter(|(key, _)| key != "left/c/0").collect();
+    assert_eq!(contents(&store).await, kept);
+    // The root of a mount, which may hold anything, is erased only if it is a node.
+    erase(&store, "zarr.json").await;
+    assert_eq!(server.ask(Method::DELETE, "/v1/nodes/m", &[]).await.status, 404);
 }
 
 #[tokio::test]
@@ -491,20 +655,63 @@ async fn a_copy_that_is_made_again_keeps_what_is_there_and_refuses_what_is_diffe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_move_into_itself_by_a_link_between_mounts_loses_nothing() {
-    const CHUNKS: usize = 300;
+async fn a_copy_that_overlaps_its_source_through_a_link_is_refused_and_writes_nothing() {
     let (outer, inner) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let local = |directory: &tempfile::TempDir, symlinks| -> SharedStore {
-        let options = LocalOptions { writable: true, symlinks, ..LocalOptions::default() };
+    let local = |directory: &tempfile::TempDir| -> SharedStore {
+        let options = LocalOptions { writable: true, symlinks: Symlinks::Follow, ..LocalOptions::default() };
         Arc::new(LocalStore::open(directory.path(), &options).unwrap())
     };
-    std::os::unix::fs::symlink(inner.path(), outer.path().join("link")).unwrap();
-    let (outer, inner) = (local(&outer, Symlinks::Follow), local(&inner, Symlinks::default()));
-    let server = Server::build(mount("outer", &outer)).beside(mount("inner", &inner)).finish();
+    let (in_outer, in_inner) = (local(&outer), local(&inner));
+    let server = Server::build(mount("outer", &in_outer)).beside(mount("inner", &in_inner)).finish();
+    server.make("inner/g", &json!({"node_type": "group"})).await;
+    server.make("inner/g/a", &json!({"shape": [4], "data_type": "uint8", "chunks": [1]})).await;
+    server.fill("inner/g/a", 7).await;
+    server.make("outer/h", &json!({"node_type": "group"})).await;
+    server.make("outer/apart", &json!({"node_type": "group"})).await;
+    let link = |to: &std::path::Path, name: &str| {
+        std::os::unix::fs::symlink(to, outer.path().join(name)).unwrap();
+    };
+    link(inner.path(), "link");
+    link(&inner.path().join("g"), "h/link");
+    link(&outer.path().join("apart"), "g");
+    let before = contents(&in_inner).await;
+    for (target, source) in [
+        // The source lies in the other mount, and the target in the source.
+        ("inner/g/z/e", "outer:link/g"),
+        ("inner/g/z", "outer:link/g"),
+        // A link in the source leads to what is above the target.
+        ("inner/g/z/e", "outer:h"),
+        ("outer/h/z", "outer:h"),
+        ("outer/link/g/z", "outer:h"),
+        // A link leads from one mount to the target in the other.
+        ("outer/link/g/z/e", "inner:g"),
+        ("outer/apart/z", "outer:g"),
+    ] {
+        for kind in ["copy", "move"] {
+            let refused = server.transfer(target, &format!("{kind}={source}")).await;
+            let what = format!("{kind} of {source} to {target}");
+            let detail = refused.refuses(409, "conflict", &what);
+            assert!(detail.contains("one is in the other"), "{what}: {detail}");
+            assert_eq!(refused.json()["written"], false, "{what}");
+        }
+    }
+    assert_eq!(contents(&in_inner).await, before);
+    // A link that leads to neither of them does not matter.
+    assert_eq!(server.transfer("inner/new/g", "copy=outer:link/g").await.status, 201);
+    assert_eq!(server.transfer("outer/copied", "copy=inner:g").await.status, 201);
+    assert_eq!(server.elements("outer/copied/a", ":").await, vec![7; 4]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_into_itself_by_ways_that_no_store_knows_loses_nothing() {
+    const CHUNKS: usize = 300;
+    // Two mounts of one place that do not know of each other, as two network file systems of one server are.
+    let store = memory();
+    let server = Server::build(mount("outer", &store)).beside(mount("inner", &store)).finish();
     server.make("inner/g", &json!({"node_type": "group"})).await;
     server.make("inner/g/a", &json!({"shape": [CHUNKS], "data_type": "uint8", "chunks": [1]})).await;
     server.fill("inner/g/a", 7).await;
-    let moved = server.transfer("inner/g/z/e", "move=outer:link/g").await;
+    let moved = server.transfer("inner/g/z/e", "move=outer:g").await;
     let detail = moved.refuses(409, "conflict", "a move into itself");
     assert!(detail.contains("the node is at its target"), "{detail}");
     for path in ["g/a", "g/z/e/a"] {

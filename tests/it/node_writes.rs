@@ -492,6 +492,36 @@ async fn an_npy_file_becomes_an_array_which_is_there_once_all_of_it_is_stored() 
 }
 
 #[tokio::test]
+async fn an_array_whose_chunks_are_erased_while_it_is_created_is_not_made() {
+    for is_erased in [true, false] {
+        let store = memory();
+        let mount =
+            Mount { writable: true, allow_prefix_delete: true, ..Mount::read_only("m", store.clone()) };
+        let mut builder = Server::build(mount);
+        builder.write = WriteOptions { band_size: 1 << 20, ..WriteOptions::default() };
+        let server = builder.finish();
+        let whole = npy("|u1", "(3145728,)", &vec![7; 3 << 20]);
+        let made = slow_put(&server, "/v1/data/m/a?create&format=npy", whole, async {
+            while !contents(&store).await.contains_key("a/c/0") {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            if is_erased {
+                let erased = server.ask(axum::http::Method::DELETE, "/v1/nodes/m/a", &[]).await;
+                assert_eq!(erased.status, 204, "{erased:?}");
+            }
+        })
+        .await;
+        let node = server.get("/v1/nodes/m/a").await;
+        if is_erased {
+            made.refuses(409, "conflict", "erased meanwhile");
+            assert_eq!(node.status, 404, "{node:?}");
+        } else {
+            assert_eq!((made.status.as_u16(), node.status.as_u16()), (201, 200), "{made:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn nodes_are_erased_only_where_prefixes_may_be() {
     let store = memory();
     put(&store, "g/zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;

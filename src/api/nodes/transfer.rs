@@ -102,6 +102,8 @@ pub(super) async fn transfer(
         from: NodePlace { writer: writer(state, &from, &head.extensions), path: from.path },
         to: NodePlace { writer: writer(state, target, &head.extensions), path: target.path.clone() },
         transfer,
+        // The node at the target is one of which the request says that there is none.
+        resumes: !is_conditional,
         max_value_bytes: state.options.max_value_size,
     };
     let plan = copy.plan(may_make(caller, &target.mount.name));

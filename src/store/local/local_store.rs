@@ -20,8 +20,8 @@ use super::watch::Watcher;
 use super::{erase, list, overlap, read, write};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, Capabilities, DirEntries, DirEntry, Extent, ListEntry, OwnArea, SetResult, SharedStore,
-    Shortcuts, Store, StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WatchToken,
+    ByteRange, Capabilities, DirEntries, DirEntry, Extent, ListEntry, OwnArea, ResolvedExtent, SetResult,
+    SharedStore, Shortcuts, Store, StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WatchToken,
     WriteCondition,
 };
 
@@ -198,6 +198,16 @@ impl Store for LocalStore {
     async fn overlap(&self, read: &Extent, written: &Extent) -> Result<bool, StoreError> {
         let (shared, read, written) = (Arc::clone(&self.shared), read.clone(), written.clone());
         self.blocking.walk(move || overlap::overlap(&shared.root, &read, &written)).await
+    }
+
+    async fn resolve(&self, extent: &Extent) -> Result<Option<ResolvedExtent>, StoreError> {
+        let (shared, extent) = (Arc::clone(&self.shared), extent.clone());
+        self.blocking.run(move || overlap::resolve(&shared.root, &extent).map(Some)).await
+    }
+
+    async fn overlaps_resolved(&self, read: &Extent, written: &ResolvedExtent) -> Result<bool, StoreError> {
+        let (shared, read, written) = (Arc::clone(&self.shared), read.clone(), written.clone());
+        self.blocking.walk(move || overlap::overlap_resolved(&shared.root, &read, &written)).await
     }
 
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {

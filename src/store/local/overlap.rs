@@ -1,8 +1,9 @@
-//! Whether two extents share a file: through links, a file has several keys, and a directory several prefixes.
+//! Whether two extents share a file: through links, a file has several keys, and a directory several prefixes. They may be
+//! extents of two stores over directories of this machine.
 //!
-//! Directories are compared by device and inode, each with all its ancestors up to the root. A missing directory counts
-//! as its nearest existing ancestor. Links below the prefix that is read are searched for, since reads follow them;
-//! erasing does not. Hard links are values of their own: a replaced one leaves the others as they are.
+//! Directories are compared by device and inode, each with all that are above it. A missing directory counts as the nearest
+//! existing one above it. Links below the prefix that is read are searched for, since reads follow them; erasing does not.
+//! Hard links are values of their own: a replaced one leaves the others as they are.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -10,87 +11,65 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use rustix::fs::{Dev, Dir, FileType, Mode, fstat, openat, readlinkat};
+use rustix::fs::{Dir, FileType, Mode, fstat, openat, readlinkat};
 
 use super::failure::os;
 use super::root::{ABOVE, Root, is_link};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::reserved_keys::is_reserved;
+use crate::store::resolved_extent::{DirectoryId, ResolvedExtent};
 use crate::store::{Extent, StoreError};
 
 /// The most links in a row that are followed, as many as Linux follows.
 const MAX_LINKS: usize = 40;
 
-/// A directory by its device and inode.
-type Identity = (Dev, u64);
-
-/// The place of an extent on the disk.
-struct ResolvedExtent {
-    /// The directory of a prefix or of a key's file, and its ancestors, the nearest first.
-    directories: Vec<Identity>,
-    /// Whether the first of them is that directory itself, and not an ancestor of a missing one.
-    exists: bool,
-    /// The name of a key's file in it.
-    name: Option<OsString>,
-}
-
 /// Whether a write to `written` can change what is read of `read`.
 pub(super) fn overlap(root: &Root, read: &Extent, written: &Extent) -> Result<bool, StoreError> {
-    if read.overlaps(written) {
+    Ok(read.overlaps(written) || overlap_resolved(root, read, &resolve(root, written)?)?)
+}
+
+/// As [`overlap`], where the second extent may be that of another store.
+pub(super) fn overlap_resolved(root: &Root, read: &Extent, to: &ResolvedExtent) -> Result<bool, StoreError> {
+    let from = resolve(root, read)?;
+    if from.is_in(to) || to.is_in(&from) {
         return Ok(true);
     }
-    let (from, to) = (ResolvedExtent::of(root, read)?, ResolvedExtent::of(root, written)?);
-    if from.is_in(&to) || to.is_in(&from) {
-        return Ok(true);
-    }
-    match (read, to.directory()) {
+    match (read, to.nearest()) {
         (Extent::Below(prefix), Some(directory)) if to.name.is_none() => {
-            links_into(root, prefix, directory, &mut HashSet::new())
+            links_into(root, prefix, (directory, to.exists), &mut HashSet::new())
         }
         _ => Ok(false),
     }
 }
 
-impl ResolvedExtent {
-    fn of(root: &Root, extent: &Extent) -> Result<Self, StoreError> {
-        match extent {
-            Extent::Key(key) => {
-                let (directory, exists) = nearest(root, &key.parent())?;
-                let (directory, name) = if exists && matches!(root.open_file(key.as_str()), Ok(Some(_))) {
-                    resolve_links_of(directory, key.name().into())
-                } else {
-                    (directory, key.name().into())
-                };
-                Ok(Self { directories: with_ancestors(root, directory)?, exists, name: Some(name) })
-            }
-            Extent::Below(prefix) => {
-                let (directory, exists) = nearest(root, prefix)?;
-                Ok(Self { directories: with_ancestors(root, directory)?, exists, name: None })
-            }
+/// Where an extent lies.
+pub(super) fn resolve(root: &Root, extent: &Extent) -> Result<ResolvedExtent, StoreError> {
+    match extent {
+        Extent::Key(key) => {
+            let (directory, exists) = nearest(root, &key.parent())?;
+            let (directory, name) = if exists && matches!(root.open_file(key.as_str()), Ok(Some(_))) {
+                resolve_links_of(directory, key.name().into())
+            } else {
+                (directory, key.name().into())
+            };
+            let directories = with_ancestors(root, directory)?;
+            Ok(ResolvedExtent { directories, exists, name: Some(name) })
         }
-    }
-
-    /// The directory itself, if it exists.
-    fn directory(&self) -> Option<Identity> {
-        self.directories.first().copied().filter(|_| self.exists)
-    }
-
-    fn is_in(&self, other: &Self) -> bool {
-        let Some(directory) = other.directory() else { return false };
-        if other.name.is_none() {
-            return self.directories.contains(&directory);
+        Extent::Below(prefix) => {
+            let (directory, exists) = nearest(root, prefix)?;
+            Ok(ResolvedExtent { directories: with_ancestors(root, directory)?, exists, name: None })
         }
-        self.name == other.name && self.directory() == Some(directory)
     }
 }
 
-/// Whether some link makes a directory lie below a prefix, or a link below the prefix leads into it. As in a listing,
-/// each directory is read once, and no deeper than keys can be.
+/// Whether some link makes a directory lie below a prefix, or a link below the prefix leads into it. If the directory is the
+/// nearest one above a missing one, the missing one is in no other directory of it, so that links into it do not count. As in a
+/// listing, each directory is read once, and no deeper than keys can be.
 fn links_into(
     root: &Root,
     prefix: &StorePrefix,
-    into: Identity,
-    seen: &mut HashSet<Identity>,
+    (into, exists): (DirectoryId, bool),
+    seen: &mut HashSet<DirectoryId>,
 ) -> Result<bool, StoreError> {
     let directory = match root.open_directory(prefix.as_str()) {
         Ok(Some(directory)) => directory,
@@ -117,14 +96,15 @@ fn links_into(
         }
         let leads = match kind {
             FileType::Symlink => {
-                let (file, behind) = (ResolvedExtent::of(root, &Extent::Key(key.clone()))?, key.as_prefix());
-                let folder = ResolvedExtent::of(root, &Extent::Below(behind.clone()))?;
-                file.directories.contains(&into)
-                    || folder.directories.contains(&into)
-                    || links_into(root, &behind, into, seen)?
+                let (file, behind) = (resolve(root, &Extent::Key(key.clone()))?, key.as_prefix());
+                let folder = resolve(root, &Extent::Below(behind.clone()))?;
+                let leads_into = |extent: &ResolvedExtent| exists && extent.directories.contains(&into);
+                leads_into(&file) || leads_into(&folder) || links_into(root, &behind, (into, exists), seen)?
             }
             // Not a directory after all.
-            FileType::Directory | FileType::Unknown => links_into(root, &key.as_prefix(), into, seen)?,
+            FileType::Directory | FileType::Unknown => {
+                links_into(root, &key.as_prefix(), (into, exists), seen)?
+            }
             _ => false,
         };
         if leads {
@@ -167,25 +147,27 @@ fn resolve_links_of(mut directory: OwnedFd, mut name: OsString) -> (OwnedFd, OsS
     (directory, name)
 }
 
-/// A directory and its ancestors, up to the root; of one outside the root, up to the top of the file system.
-fn with_ancestors(root: &Root, mut directory: OwnedFd) -> Result<Vec<Identity>, StoreError> {
+/// A directory and those above it, up to the top of the file system, or to the last one above the root that can be opened.
+fn with_ancestors(root: &Root, mut directory: OwnedFd) -> Result<Vec<DirectoryId>, StoreError> {
     let end = identity(root.fd())?;
     let mut last = identity(&directory)?;
     let mut found = vec![last];
-    while last != end {
-        directory = openat(&directory, "..", ABOVE, Mode::empty())
-            .map_err(|errno| os("open the directory above another", errno))?;
+    loop {
+        directory = match openat(&directory, "..", ABOVE, Mode::empty()) {
+            Ok(above) => above,
+            Err(_) if found.contains(&end) => return Ok(found),
+            Err(errno) => return Err(os("open the directory above another", errno)),
+        };
         let above = identity(&directory)?;
         if above == last {
-            break;
+            return Ok(found);
         }
         found.push(above);
         last = above;
     }
-    Ok(found)
 }
 
-fn identity(directory: impl AsFd) -> Result<Identity, StoreError> {
+fn identity(directory: impl AsFd) -> Result<DirectoryId, StoreError> {
     let stat = fstat(directory).map_err(|errno| os("stat a directory", errno))?;
     Ok((stat.st_dev, stat.st_ino))
 }

@@ -67,10 +67,15 @@ impl ObjectBackend {
         if matches!(condition, WriteCondition::IfVersion(version) if !version.is_strong()) {
             return Err(StoreError::ConditionFailed);
         }
-        if !*self.heeds_conditions.get_or_try_init(|| self.probe()).await? {
+        if !self.tries_conditions().await? {
             return Err(StoreError::NotSupported(CONDITIONS));
         }
         self.settle(path, payload, condition).await
+    }
+
+    /// Whether the backend heeds conditions, tried where it is not known.
+    pub(super) async fn tries_conditions(&self) -> Result<bool, StoreError> {
+        self.heeds_conditions.get_or_try_init(|| self.probe()).await.copied()
     }
 
     /// Whether the backend heeds conditions: a second creation of one key must fail, and so must the replacement of a

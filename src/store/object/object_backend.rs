@@ -388,6 +388,11 @@ impl Store for ObjectBackend {
         self.list_all_under(prefix, after)
     }
 
+    async fn heeds_conditions(&self) -> Result<bool, StoreError> {
+        self.check_writable()?;
+        if self.memory.is_some() || self.is_sole_writer() { Ok(true) } else { self.tries_conditions().await }
+    }
+
     /// Requests a key that most stores have; its absence is a valid response, too.
     async fn check(&self) -> Result<(), StoreError> {
         let Ok(key) = StoreKey::parse("zarr.json") else { return Ok(()) };
@@ -412,7 +417,7 @@ impl Shortcuts for ObjectBackend {
     fn capabilities(&self) -> Capabilities {
         match self.kind {
             StoreKind::MEMORY => Capabilities::MEMORY,
-            _ => Capabilities::REMOTE,
+            _ => Capabilities { sole_writer: self.is_sole_writer(), ..Capabilities::REMOTE },
         }
     }
 

@@ -62,7 +62,8 @@ async fn content_length_is_that_of_the_value_or_absent() {
 #[tokio::test]
 async fn a_value_that_fails_midway_ends_the_connection_before_its_length() {
     // A shorter one is read before its response begins.
-    let server = Server::new(&[("a", &[b'7'; 100_000])]);
+    static VALUE: [u8; 100_000] = [b'7'; 100_000];
+    let server = Server::new(&[("a", &VALUE)]);
     *server.store.cut.lock().unwrap() = Some((4, StoreError::WrongLength));
     let mut stream = connect(&server).await;
     stream.write_all(b"GET /store/m/a HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();

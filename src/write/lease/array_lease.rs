@@ -52,7 +52,8 @@ impl ArrayLease {
         clock: Clock,
     ) -> Result<Self, LeaseError> {
         let place = LeasePlace::of(store, path).await?;
-        let is_alone = store.capabilities().sole_writer;
+        let capabilities = store.capabilities();
+        let is_alone = capabilities.sole_writer && capabilities.no_late_writes;
         let started = Instant::now();
         let mut attempt = 0;
         loop {
@@ -96,6 +97,18 @@ impl ArrayLease {
             Some(_) => Self::take(store, path, owner, clock).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    /// How often the lease of a path was taken; `None` if it never was.
+    ///
+    /// # Errors
+    /// A failure of the backend.
+    pub(in crate::write) async fn epoch_at(
+        store: &dyn Store,
+        path: &NodePath,
+    ) -> Result<Option<u64>, LeaseError> {
+        let found = LeasePlace::of(store, path).await?.read().await?;
+        Ok(found.map(|(record, _version)| record.epoch))
     }
 
     /// Notes what is about to be appended, and renews the lease.

@@ -8,6 +8,7 @@ use futures::stream::StreamExt;
 use super::array_document::{ArrayDocument, check_kind};
 use super::changed_node::{ChangedNode, GroupWithCopies, groups_with_copies};
 use super::consolidated_copies::CopyChange;
+use super::creation_claim::CreationClaim;
 use super::documents::{META, NodeDocuments, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP};
 use super::error::NodeWriteError;
 use super::patch::NodePatch;
@@ -17,12 +18,13 @@ use super::stored_document::{
 };
 use crate::array::{Array, NodeOpener, OpenNode};
 use crate::cpu::ComputePool;
-use crate::hierarchy::Node;
+use crate::hierarchy::{HierarchyError, Node};
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::{MetadataLimits, ZarrFormat};
 use crate::store::{
     ByteRange, MemoryBudget, Reservation, SharedStore, StoreError, ValueBody, Version, WriteCondition,
 };
+use crate::write::lease::ArrayLease;
 use crate::write::pause::{ATTEMPTS, pause};
 use crate::write::uncached::as_stored;
 use crate::write::{ArrayIdentity, ArrayWriter};
@@ -116,13 +118,19 @@ impl NodeWriter {
         Ok(())
     }
 
-    /// Stores the documents of a new node, after the groups above it.
+    /// Stores the documents of a new node, after the groups above it. `claim` was made before any of its values was stored.
     ///
     /// # Errors
-    /// [`NodeWriteError::Exists`] if another client has made it meanwhile; a failure of the backend.
-    pub async fn create(&self, path: &NodePath, documents: &NodeDocuments) -> Result<(), NodeWriteError> {
+    /// [`NodeWriteError::Exists`] if another client has made it meanwhile; [`NodeWriteError::ConditionFailed`] if another one may have
+    /// erased its values since the claim; a failure of the backend.
+    pub async fn create(
+        &self,
+        path: &NodePath,
+        documents: &NodeDocuments,
+        claim: Option<CreationClaim>,
+    ) -> Result<(), NodeWriteError> {
         self.make_groups_above(path, documents.format, &mut false).await?;
-        self.store_new(path, documents).await
+        self.store_new(path, documents, claim).await
     }
 
     /// Makes the groups above a node that do not exist, and sets `has_made` if there were any.
@@ -137,7 +145,7 @@ impl NodeWriter {
     ) -> Result<(), NodeWriteError> {
         for above in ancestors(path) {
             if self.find(&above).await?.is_none() {
-                match self.store_new(&above, &NodeDocuments::of_group_above(format)).await {
+                match self.store_new(&above, &NodeDocuments::of_group_above(format), None).await {
                     Ok(()) => *has_made = true,
                     Err(NodeWriteError::Exists { .. }) => {}
                     Err(error) => return Err(error),
@@ -148,9 +156,19 @@ impl NodeWriter {
     }
 
     /// Stores a new node, to which nothing was appended yet: the keys of appends to a node that was there before are free again.
-    async fn store_new(&self, path: &NodePath, documents: &NodeDocuments) -> Result<(), NodeWriteError> {
+    async fn store_new(
+        &self,
+        path: &NodePath,
+        documents: &NodeDocuments,
+        claim: Option<CreationClaim>,
+    ) -> Result<(), NodeWriteError> {
         let former = self.take_lease_if_used(path).await?;
-        let outcome = self.store_documents(path, documents).await;
+        let epoch = former.as_ref().map(ArrayLease::epoch);
+        let outcome = if claim.is_none_or(|claim| claim.is_next(epoch)) {
+            self.store_documents(path, documents).await
+        } else {
+            Err(NodeWriteError::ConditionFailed)
+        };
         if let Some(mut lease) = former {
             if outcome.is_ok() {
                 lease.clear_appends();
@@ -327,13 +345,19 @@ impl NodeWriter {
     }
 
     /// Erases a node with all that is below it: its documents first, so that it is gone at once. A node whose documents cannot
-    /// be read is erased too. With `expected`, the node must still be as it was opened.
+    /// be read is erased too, and so is what an erasure has left that broke off. With `expected`, the node must still be as it was
+    /// opened.
     ///
     /// # Errors
     /// [`HierarchyError::NoSuchNode`](crate::hierarchy::HierarchyError::NoSuchNode); [`NodeWriteError::ConditionFailed`]; a failure of
     /// the backend. What was erased until then stays erased.
     pub async fn erase(&self, path: &NodePath, expected: Option<&OpenNode>) -> Result<(), NodeWriteError> {
-        let located = self.opener.hierarchy().locate(path).await?;
+        let located = match self.opener.hierarchy().locate(path).await {
+            Err(HierarchyError::NoSuchNode { .. }) if expected.is_none() => {
+                return self.erase_leftovers(path).await;
+            }
+            located => located?,
+        };
         let format = located.zarr_format();
         if expected.is_some_and(|node| node.located != located) {
             return Err(NodeWriteError::ConditionFailed);
@@ -358,10 +382,17 @@ impl NodeWriter {
                 Err(source) => return Err(NodeWriteError::store(&key, source)),
             }
         }
+        // Before the values: what is left of them lets another erasure of the path come here.
+        self.update_copies(&[ChangedNode::new(path, format, CopyChange::Erased)]).await?;
+        self.erase_below(path).await
+    }
+
+    /// Erases all values below a path.
+    pub(super) async fn erase_below(&self, path: &NodePath) -> Result<(), NodeWriteError> {
         let prefix = path.prefix();
         let erased = self.store().erase_prefix(prefix).await;
         erased.map_err(|source| NodeWriteError::Store { key: prefix.as_str().to_owned(), source })?;
-        self.update_copies(&[ChangedNode::new(path, format, CopyChange::Erased)]).await
+        Ok(())
     }
 
     /// The node at a path; `None` if there is none.

@@ -29,6 +29,12 @@ pub(super) fn shape_of(
                 reason: "send elements of variable length as JSON or npy to append them".to_owned(),
             });
         }
+        BodyFormat::Arrow => {
+            return Err(ParseError::Malformed {
+                format: "elements of a known number",
+                reason: "send npy, plain bytes or JSON to append elements".to_owned(),
+            });
+        }
         BodyFormat::Bytes => {
             let row = bytes_of_row(array, axis);
             let length = body.len() as u64;

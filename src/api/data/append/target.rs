@@ -68,7 +68,7 @@ impl AppendTarget {
         let of_elements = match format {
             BodyFormat::Json if !is_bounded_by_type(self.data_type()) => body.saturating_mul(JSON_RATIO),
             BodyFormat::Json => most_json_bytes(self.data_type(), body),
-            BodyFormat::Npy | BodyFormat::Bytes => body,
+            BodyFormat::Npy | BodyFormat::Bytes | BodyFormat::Arrow => body,
         };
         let working = state.engine.writer.most_working_bytes(&self.array);
         body.saturating_add(of_elements.saturating_mul(COPIES)).saturating_add(working)

@@ -53,14 +53,15 @@ pub(super) async fn create(
         let may_make = may_make(Caller::of(&head.extensions), &target.mount.name);
         let array = nodes.check_new(&target.path, &documents, may_make).await;
         let array = array.map_err(conflict)?.ok_or_else(|| Problem::from_class(ErrorClass::Internal))?;
+        let claim = nodes.claim(&target.path).await.map_err(problem)?;
         let request = PutRequest::of_new(state, array, query, &head)?;
-        Ok((nodes, documents, request, body))
+        Ok((nodes, documents, claim, request, body))
     };
     let prepared = prepare.await.map_err(|problem: Problem| problem.extension("written", false));
-    let (nodes, documents, request, body) = prepared?;
+    let (nodes, documents, claim, request, body) = prepared?;
     let mut answer = run(&request, state, &head, body).await.map_err(|problem| left(problem, &target))?;
     let path = target.path.clone();
-    let created = committed(state, async move { nodes.create(&path, &documents).await });
+    let created = committed(state, async move { nodes.create(&path, &documents, Some(claim)).await });
     created.await.map_err(|problem| left(problem.extension("written", "some"), &target))?;
     *answer.status_mut() = StatusCode::CREATED;
     put_location(answer.headers_mut(), &target);

@@ -140,7 +140,8 @@ impl NodeCopy {
     /// Adds the documents to consolidated metadata that is stored above the target.
     pub(super) async fn update_copies_above(&self, plan: &NodeCopyPlan) -> Result<(), NodeCopyError> {
         let mut nodes: BTreeMap<(&str, bool), Vec<(&'static str, String)>> = BTreeMap::new();
-        for document in plan.documents.iter().filter(|document| document.name() != ZMETADATA) {
+        let documents = plan.at_target.as_ref().unwrap_or(&plan.documents);
+        for document in documents.iter().filter(|document| document.name() != ZMETADATA) {
             let of_node = nodes.entry((document.node(), document.name() == ZARR_JSON)).or_default();
             of_node.push((document.name(), String::from_utf8_lossy(&document.text).into_owned()));
         }

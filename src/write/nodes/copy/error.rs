@@ -20,6 +20,14 @@ pub enum NodeCopyError {
         /// Its key.
         key: StoreKey,
     },
+    /// There is a node at the target of a move, and something at the source that is not at the target.
+    #[error(
+        "there is a node at the target, and `{key}` of the source is not the same there: DELETE of the source erases what is left of it"
+    )]
+    NotAtTarget {
+        /// Its key at the source.
+        key: StoreKey,
+    },
     /// There are too many values.
     #[error(
         "more than {limit} values would be copied (`write.max_values`): copy the nodes below it one by one"
@@ -157,7 +165,9 @@ impl From<NodeWriteError> for NodeCopyError {
 impl Classify for NodeCopyError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Overlapping | Self::NotOfSource { .. } | Self::Kept { .. } => ErrorClass::Conflict,
+            Self::Overlapping | Self::NotOfSource { .. } | Self::NotAtTarget { .. } | Self::Kept { .. } => {
+                ErrorClass::Conflict
+            }
             Self::OfV1 | Self::NotListable | Self::NoConditions => ErrorClass::Unsupported,
             Self::TooManyValues { .. } | Self::ValueTooLarge { .. } | Self::TooManyDocuments { .. } => {
                 ErrorClass::TooLarge
@@ -177,6 +187,7 @@ impl Classify for NodeCopyError {
             Self::Overlapping
             | Self::OfV1
             | Self::NotOfSource { .. }
+            | Self::NotAtTarget { .. }
             | Self::TooManyValues { .. }
             | Self::ValueTooLarge { .. }
             | Self::TooManyDocuments { .. }

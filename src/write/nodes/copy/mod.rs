@@ -9,6 +9,8 @@
 //! - One copy at a time is made to a path: it has the path's lease.
 //! - A move erases the source after that: its documents first, so that no reader sees a part of it, and each value on the condition
 //!   that it is the one that was copied. What was written to the source in the meantime is kept.
+//! - A move that broke off while it erased the source goes on with that when it is made again, if all that is left of the source is
+//!   at the target as it is ([`rest`]).
 //! - Memory is bounded by the documents, and for a move by a number for each value. Both are limited, and counted before anything is
 //!   written.
 
@@ -20,6 +22,7 @@ mod error;
 mod in_flight;
 mod node_copy;
 mod plan;
+mod rest;
 mod run;
 mod source;
 mod values;

@@ -35,6 +35,8 @@ pub struct NodeCopy {
     pub transfer: NodeTransfer,
     /// Whether both are in the same store.
     pub is_within_store: bool,
+    /// Whether a move whose node is at its target already goes on there with the erasure of its source.
+    pub resumes: bool,
     /// The most bytes of a value.
     pub max_value_bytes: u64,
 }

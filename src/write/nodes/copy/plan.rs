@@ -29,8 +29,10 @@ pub struct NodeCopyPlan {
     pub(super) documents: Vec<CopiedDocument>,
     /// Whether there may be values at the target.
     pub(super) has_leftovers: bool,
-    bytes: u64,
-    _memory: Reservation,
+    /// The documents at the target, of a move whose node is there already: only the source is left to be erased.
+    pub(super) at_target: Option<Vec<CopiedDocument>>,
+    pub(super) bytes: u64,
+    pub(super) _memory: Reservation,
 }
 
 /// What a listing of the source and the target says.
@@ -65,18 +67,18 @@ impl NodeCopy {
     /// [`NodeCopyError`]; nothing was written.
     pub async fn plan(&self, may_make: impl Fn(&NodePath) -> bool) -> Result<NodeCopyPlan, NodeCopyError> {
         let (from, to) = (&self.from, &self.to);
+        if let Some(plan) = self.plan_rest().await? {
+            return Ok(plan);
+        }
         let located =
             from.writer.opener.hierarchy().locate(&from.path).await.map_err(NodeWriteError::from)?;
         let format = located.zarr_format();
         if format == ZarrFormat::V1 {
             return Err(NodeCopyError::OfV1);
         }
-        if self.is_within_store {
-            let extent = |place: &NodePlace| Extent::Below(place.path.prefix().clone());
-            let overlap = from.store().overlap(&extent(from), &extent(to)).await;
-            if overlap.map_err(|source| NodeCopyError::value(from.path.as_str(), source))? {
-                return Err(NodeCopyError::Overlapping);
-            }
+        let overlaps = self.overlaps().await;
+        if overlaps.map_err(|source| NodeCopyError::value(from.path.as_str(), source))? {
+            return Err(NodeCopyError::Overlapping);
         }
         to.writer.check_place(&to.path, may_make).await?;
         let owner = to.writer.writer.new_owner();
@@ -85,12 +87,34 @@ impl NodeCopy {
         match self.documents(&mut memory).await {
             Ok((listed, documents)) => {
                 let (bytes, has_leftovers) = (listed.bytes, listed.has_leftovers);
-                Ok(NodeCopyPlan { lease, format, documents, has_leftovers, bytes, _memory: memory })
+                let at_target = None;
+                Ok(NodeCopyPlan {
+                    lease,
+                    format,
+                    documents,
+                    has_leftovers,
+                    at_target,
+                    bytes,
+                    _memory: memory,
+                })
             }
             Err(error) => {
                 lease.release().await;
                 Err(error)
             }
+        }
+    }
+
+    /// Whether one of the nodes is in the other, also through links between the directories of two stores.
+    pub(super) async fn overlaps(&self) -> Result<bool, StoreError> {
+        let extent = |place: &NodePlace| Extent::Below(place.path.prefix().clone());
+        let (from, to) = (self.from.store(), self.to.store());
+        if self.is_within_store {
+            return from.overlap(&extent(&self.from), &extent(&self.to)).await;
+        }
+        match to.resolve(&extent(&self.to)).await? {
+            Some(target) => from.overlaps_resolved(&extent(&self.from), &target).await,
+            None => Ok(false),
         }
     }
 
@@ -104,20 +128,7 @@ impl NodeCopy {
             return Err(NodeWriteError::Exists { path: self.to.path.clone() }.into());
         }
         let listed = self.list().await?;
-        let bytes: u64 = listed.documents.iter().map(|entry| entry.info.size).sum();
-        let limits = &self.from.writer.limits;
-        let (number, limit) = (limits.consolidated_nodes, limits.consolidated_bytes as u64);
-        if listed.documents.len() > number || bytes > limit {
-            return Err(NodeCopyError::TooManyDocuments { number, bytes: limit });
-        }
-        memory.grow(bytes.saturating_mul(HELD_RATIO))?;
-        let mut documents: Vec<CopiedDocument> = Vec::with_capacity(listed.documents.len());
-        for batch in listed.documents.chunks(BATCH) {
-            let read = batch.iter().map(|entry| self.read_document(entry));
-            documents.extend(each(read.collect()).await?.into_iter().flatten());
-        }
-        documents
-            .sort_by(|one, other| one.order().cmp(&other.order()).then(one.relative.cmp(&other.relative)));
+        let documents = self.from.read_documents(&listed.documents, memory).await?;
         if !documents.last().is_some_and(CopiedDocument::makes_the_node) {
             let path = self.from.path.clone();
             return Err(NodeWriteError::from(HierarchyError::NoSuchNode { path }).into());
@@ -158,12 +169,37 @@ impl NodeCopy {
         }
         Ok(ListedSource { documents, bytes, has_leftovers: target.has_any })
     }
+}
 
-    /// A document of the source; `None` if it was erased since it was listed.
+impl NodePlace {
+    /// Reads documents that were listed, in the order in which they are stored.
+    pub(super) async fn read_documents(
+        &self,
+        listed: &[ListEntry],
+        memory: &mut Reservation,
+    ) -> Result<Vec<CopiedDocument>, NodeCopyError> {
+        let bytes: u64 = listed.iter().map(|entry| entry.info.size).sum();
+        let limits = &self.writer.limits;
+        let (number, limit) = (limits.consolidated_nodes, limits.consolidated_bytes as u64);
+        if listed.len() > number || bytes > limit {
+            return Err(NodeCopyError::TooManyDocuments { number, bytes: limit });
+        }
+        memory.grow(bytes.saturating_mul(HELD_RATIO))?;
+        let mut documents: Vec<CopiedDocument> = Vec::with_capacity(listed.len());
+        for batch in listed.chunks(BATCH) {
+            let read = batch.iter().map(|entry| self.read_document(entry));
+            documents.extend(each(read.collect()).await?.into_iter().flatten());
+        }
+        documents
+            .sort_by(|one, other| one.order().cmp(&other.order()).then(one.relative.cmp(&other.relative)));
+        Ok(documents)
+    }
+
+    /// A document; `None` if it was erased since it was listed.
     async fn read_document(&self, entry: &ListEntry) -> Result<Option<CopiedDocument>, NodeCopyError> {
         let key = &entry.key;
         let failed = |source| NodeCopyError::value(key.as_str(), source);
-        let value = as_stored(&**self.from.store()).get(key, ByteRange::Whole, None).await.map_err(failed)?;
+        let value = as_stored(&**self.store()).get(key, ByteRange::Whole, None).await.map_err(failed)?;
         let Some(value) = value else { return Ok(None) };
         let version = value.info.version.clone();
         // It may have become longer since.
@@ -173,7 +209,7 @@ impl NodeCopy {
             }
             text => text.map_err(failed)?,
         };
-        Ok(Some(CopiedDocument { relative: self.from.relative(key).to_owned(), text, version }))
+        Ok(Some(CopiedDocument { relative: self.relative(key).to_owned(), text, version }))
     }
 }
 

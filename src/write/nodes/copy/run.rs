@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::copied_versions::CopiedVersions;
 use super::error::{NodeCopyError, NodeCopyFailure};
 use super::node_copy::{NodeCopy, NodeTransfer};
 use super::plan::NodeCopyPlan;
@@ -25,6 +26,9 @@ impl NodeCopy {
     }
 
     async fn steps(&self, plan: &mut NodeCopyPlan, has_written: &AtomicBool) -> Result<(), NodeCopyError> {
+        if plan.at_target.is_some() {
+            return self.erase_rest(plan).await;
+        }
         let mut has_made = false;
         let made = self.to.writer.make_groups_above(&self.to.path, plan.format, &mut has_made).await;
         has_written.fetch_or(has_made, Ordering::Relaxed);
@@ -36,12 +40,21 @@ impl NodeCopy {
         updated
             .map_err(|error| error.after_storing("consolidated metadata above it could not be changed"))?;
         if self.transfer == NodeTransfer::Move {
-            let erased = self.erase_source(plan, &versions).await;
-            erased.map_err(|error| match error {
-                kept @ NodeCopyError::Kept { .. } => kept,
-                error => error.after_storing("the source is not erased as a whole"),
-            })?;
+            self.erase_moved(plan, &versions).await?;
         }
         Ok(())
+    }
+
+    /// Erases the source of a move whose node is at its target.
+    pub(super) async fn erase_moved(
+        &self,
+        plan: &NodeCopyPlan,
+        versions: &CopiedVersions,
+    ) -> Result<(), NodeCopyError> {
+        let erased = self.erase_source(plan, versions).await;
+        erased.map_err(|error| match error {
+            kept @ NodeCopyError::Kept { .. } => kept,
+            error => error.after_storing("the source is not erased as a whole"),
+        })
     }
 }

@@ -29,9 +29,10 @@ impl NodeCopy {
         for batch in steps(&plan.documents).rev().flat_map(|step| step.chunks(BATCH)) {
             each(batch.iter().map(|document| self.erase_document(document)).collect()).await?;
         }
-        let kept = self.erase_values(versions).await?;
+        // As long as values are left, the same move can be made again, and comes here.
         let erased = ChangedNode::new(&self.from.path, plan.format, CopyChange::Erased);
         self.from.writer.update_copies(&[erased]).await?;
+        let kept = self.erase_values(versions).await?;
         if kept > 0 { Err(NodeCopyError::Kept { values: kept }) } else { Ok(()) }
     }
 

@@ -157,14 +157,7 @@ impl NodeCopy {
     ) -> Result<CopiedValue, StoreError> {
         let (source, target, pin) = (self.from.store(), self.to.store(), info.version.pin());
         if may_be_there && let Some(found) = as_stored(&**target).head(to).await? {
-            if found.size != info.size {
-                return Ok(CopiedValue::Different);
-            }
-            let (source, target) = (as_stored(&**source), as_stored(&**target));
-            let both =
-                try_join(source.get(from, ByteRange::Whole, pin), target.get(to, ByteRange::Whole, None));
-            let (Some(one), Some(other)) = both.await? else { return Err(StoreError::VersionChanged) };
-            let is_same = is_same(one.into_exact_stream(), other.into_exact_stream()).await?;
+            let is_same = self.is_same((from, info), (to, &found)).await?;
             return Ok(if is_same { CopiedValue::Same } else { CopiedValue::Different });
         }
         let copied = if self.is_within_store {
@@ -176,6 +169,25 @@ impl NodeCopy {
             }
         };
         Ok(if copied.is_some() { CopiedValue::Stored } else { CopiedValue::Gone })
+    }
+
+    /// Whether a value of the source and one of the target have the same bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::VersionChanged`] if one of them is another one by now; any failure of a backend.
+    pub(super) async fn is_same(
+        &self,
+        (from, info): (&StoreKey, &ValueInfo),
+        (to, found): (&StoreKey, &ValueInfo),
+    ) -> Result<bool, StoreError> {
+        if found.size != info.size {
+            return Ok(false);
+        }
+        let (source, target) = (as_stored(&**self.from.store()), as_stored(&**self.to.store()));
+        let one = source.get(from, ByteRange::Whole, info.version.pin());
+        let both = try_join(one, target.get(to, ByteRange::Whole, found.version.pin()));
+        let (Some(one), Some(other)) = both.await? else { return Err(StoreError::VersionChanged) };
+        is_same(one.into_exact_stream(), other.into_exact_stream()).await
     }
 }
 

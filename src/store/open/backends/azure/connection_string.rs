@@ -70,7 +70,7 @@ impl ConnectionString {
         }
         let own = format!("https://{account}.blob.{OWN_SUFFIX}");
         let written = written.map(|url| url.trim_end_matches('/').to_owned());
-        let secret = |name| value(name).map(|value| Secret::new(value));
+        let secret = |name| value(name).map(Secret::new);
         Ok(Self {
             account: account.to_owned(),
             key: secret("AccountKey"),
