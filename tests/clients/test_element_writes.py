@@ -4,6 +4,7 @@ import concurrent.futures
 import io
 
 import numpy
+import pyarrow
 import pytest
 import requests
 import tensorstore
@@ -99,3 +100,57 @@ def test_an_array_of_another_type_is_named_and_cast_only_where_nothing_is_lost(s
     assert (lossy.status_code, lossy.json()["written"]) == (400, False)
     read = requests.get(server.data(writable, path), params={"format": "json"}, timeout=SECONDS)
     assert read.json() == [0, 1, 2]
+
+
+ARROW = "application/vnd.apache.arrow.stream"
+ARROW_TYPES = {
+    "float32": lambda random: random.normal(size=(9, 4)).astype("float32"),
+    "int64": lambda random: random.integers(-100, 100, (9, 4)),
+    "bool": lambda random: random.integers(0, 2, (9, 4)).astype(bool),
+    "datetime64[s]": lambda random: random.integers(0, 1 << 30, (9, 4)).astype("datetime64[s]"),
+    "complex64": lambda random: random.normal(size=(9, 8)).astype("float32").view("complex64"),
+}
+
+
+def put_arrow(server, mount, path, table, **options):
+    sink = io.BytesIO()
+    with pyarrow.ipc.new_stream(sink, table.schema, options=pyarrow.ipc.IpcWriteOptions(**options)) as stream:
+        stream.write_table(table, max_chunksize=2)
+    return requests.put(server.data(mount, path), data=sink.getvalue(), headers={"Content-Type": ARROW}, timeout=SECONDS)
+
+
+@pytest.mark.parametrize("dtype", ARROW_TYPES)
+def test_tables_of_pyarrow_are_written_as_they_were_read(server, writable, dtype):
+    expected = ARROW_TYPES[dtype](numpy.random.default_rng(3))
+    if dtype.startswith("datetime64"):
+        expected[2, 1] = "NaT"
+    arrays = [create(server, writable, f"arrow/{dtype}/{copy}", (9, 4), (2, 3), dtype=dtype) for copy in ("from", "to")]
+    assert put(server, writable, f"arrow/{dtype}/from", expected).status_code == 204
+    content = requests.get(server.data(writable, f"arrow/{dtype}/from"), params={"format": "arrow"}, timeout=SECONDS).content
+    with pyarrow.ipc.open_stream(content) as stream:
+        table = stream.read_all()
+    # What pyarrow writes of it has other batches than the response.
+    answer = put_arrow(server, writable, f"arrow/{dtype}/to", table)
+    assert answer.status_code == 204, answer.text
+    numpy.testing.assert_array_equal(arrays[1][:], expected)
+
+
+def test_a_table_that_pyarrow_makes_is_written(server, writable):
+    array = create(server, writable, "arrow/made", (6,), (4,), dtype="int32")
+    answer = put_arrow(server, writable, "arrow/made", pyarrow.table({"any": pyarrow.array(range(8), "int32")[1:7]}))
+    assert answer.status_code == 204, answer.text
+    numpy.testing.assert_array_equal(array[:], numpy.arange(1, 7))
+    texts = server.data(writable, "arrow/made")
+    for table, options, said in [
+        (pyarrow.table({"any": pyarrow.array(["a"] * 6).dictionary_encode()}), {}, "type"),
+        (pyarrow.table({"any": pyarrow.array([1, None, 3, 4, 5, 6], "int32")}), {}, "is null"),
+        (pyarrow.table({"any": pyarrow.array(range(6), "int64")}), {}, "type"),
+        (pyarrow.table({"any": pyarrow.array([[0]] * 6)}), {}, "type"),
+        (pyarrow.table({"any": pyarrow.array([0] * 6, "int32")}), {"compression": "zstd"}, "compressed"),
+        (pyarrow.table({"one": pyarrow.array(range(6), "int32"), "two": pyarrow.array(range(6), "int32")}), {}, "2 columns"),
+        (pyarrow.table({"any": pyarrow.array(range(7), "int32")}), {}, "shape"),
+    ]:
+        answer = put_arrow(server, writable, "arrow/made", table, **options)
+        assert answer.status_code == 400 and said in answer.json()["detail"], answer.text
+        assert answer.json()["written"] is False
+    numpy.testing.assert_array_equal(array[:], numpy.arange(1, 7), texts)

@@ -13,6 +13,7 @@
 mod access;
 mod admin;
 mod appends;
+mod arrow_writes;
 mod as_written;
 mod audit;
 mod backend_faults;

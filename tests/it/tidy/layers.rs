@@ -103,7 +103,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("liblzma", &["codec"]),
     ("arrow_array", &["render"]),
     ("arrow_buffer", &["render"]),
-    ("arrow_ipc", &["render"]),
+    ("arrow_ipc", &["render", "parse"]),
     ("arrow_schema", &["render"]),
     ("png", &["render"]),
     ("pco", &["codec"]),

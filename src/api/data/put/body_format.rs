@@ -12,10 +12,11 @@ pub(crate) enum BodyFormat {
     Npy,
     Bytes,
     Json,
+    Arrow,
 }
 
 impl BodyFormat {
-    const ALL: [Self; 3] = [Self::Npy, Self::Bytes, Self::Json];
+    const ALL: [Self; 4] = [Self::Npy, Self::Bytes, Self::Json, Self::Arrow];
 
     /// The name in `format=`.
     const fn name(self) -> &'static str {
@@ -23,6 +24,7 @@ impl BodyFormat {
             Self::Npy => "npy",
             Self::Bytes => "bytes",
             Self::Json => "json",
+            Self::Arrow => "arrow",
         }
     }
 
@@ -52,8 +54,8 @@ impl BodyFormat {
 fn unknown(what: &str) -> Problem {
     Problem::from_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
         .detail(format!(
-            "{what}: send `application/x-npy`, `application/octet-stream` or `application/json`, or say `format=npy`, \
-             `format=bytes` or `format=json`"
+            "{what}: send `application/x-npy`, `application/octet-stream`, `application/json` or \
+             `application/vnd.apache.arrow.stream`, or say `format=npy`, `format=bytes`, `format=json` or `format=arrow`"
         ))
         .extension("written", false)
 }

@@ -1,4 +1,4 @@
-//! Bodies that are in memory as a whole before anything is written: JSON, elements of variable length, and bodies with a digest.
+//! Bodies that are in memory as a whole before anything is written: JSON, Arrow, elements of variable length, and bodies with a digest.
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -16,7 +16,7 @@ use crate::http::digest::Checking;
 use crate::http::problem::Problem;
 use crate::metadata::{DataType, Endianness};
 use crate::parse::{
-    JsonElements, NpyContents, ParseError, is_bounded_by_type, most_json_bytes, parse_json,
+    JsonElements, NpyContents, ParseError, is_bounded_by_type, most_json_bytes, parse_arrow, parse_json,
     parse_length_prefixed, parse_npy_head, parse_padded,
 };
 use crate::render::Conversion;
@@ -35,7 +35,9 @@ pub(super) fn most_bytes(request: &PutRequest, max_whole: u64) -> u64 {
     // Elements grow by doubling while they are parsed.
     let of_body = match request.format {
         BodyFormat::Json => most_json_bytes(request.data_type(), body),
-        BodyFormat::Npy | BodyFormat::Bytes => body.saturating_mul(8),
+        // The texts of elements of a fixed size are as short in a body as they are.
+        BodyFormat::Arrow if !request.data_type().is_variable() => u64::MAX,
+        BodyFormat::Npy | BodyFormat::Bytes | BodyFormat::Arrow => body.saturating_mul(8),
     };
     let elements = request.element_bytes().min(of_body).saturating_mul(2);
     body.saturating_add(elements)
@@ -95,6 +97,7 @@ impl ParseBody {
     pub(crate) fn elements(&self, body: &Bytes) -> Result<JsonElements, ParseError> {
         match self.format {
             BodyFormat::Json => parse_json(&self.data_type, &self.shape, body),
+            BodyFormat::Arrow => parse_arrow(&self.data_type, &self.shape, body).map(JsonElements::Each),
             BodyFormat::Bytes if self.data_type.is_variable() => {
                 parse_length_prefixed(&self.data_type, self.elements, body).map(JsonElements::Each)
             }

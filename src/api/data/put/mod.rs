@@ -105,7 +105,7 @@ pub(crate) enum PutResponses {
 /// Write elements of an array
 ///
 /// Writes the elements of the body to a selection; without `slice`, `isel.NAME` and `sel.NAME`, to the whole array. The body is npy, plain bytes
-/// as `format=bytes` returns them, or JSON: nested lists, or one element for all places. It has the type of the array and the
+/// as `format=bytes` returns them, an Arrow stream as `format=arrow` returns it, or JSON: nested lists, or one element for all places. It has the type of the array and the
 /// shape of the selection, where an index drops its dimension.
 ///
 /// With `create`, an npy file becomes a new array of its shape and type, which is there once all of it is stored.
@@ -128,6 +128,7 @@ pub(crate) enum PutResponses {
         ("application/octet-stream"),
         ("application/x-npy"),
         ("application/json"),
+        ("application/vnd.apache.arrow.stream"),
     ), description = "The elements"),
     responses(PutResponses, WriteResponses)
 )]
@@ -145,6 +146,7 @@ pub(crate) async fn put_data(State(state): State<AppState>, request: Request) ->
         ("application/octet-stream"),
         ("application/x-npy"),
         ("application/json"),
+        ("application/vnd.apache.arrow.stream"),
     ), description = "The elements"),
     responses(PutResponses, WriteResponses)
 )]
@@ -174,11 +176,12 @@ pub(crate) async fn put_root_data(
         ("application/octet-stream"),
         ("application/x-npy"),
         ("application/json"),
+        ("application/vnd.apache.arrow.stream"),
     ), description = "The elements"),
     responses(PutResponses, WriteResponses)
 )]
 pub(crate) async fn put_chunk(State(state): State<AppState>, request: Request) -> Result<Response, Problem> {
-    let target = NodeTarget::new(&state.mounts, &CHUNK, request.uri(), request.extensions())?;
+    let target = NodeTarget::to_write(&state.mounts, &CHUNK, &request)?;
     check_writable(&target.mount)?;
     let query = put_query(&request)?;
     if query.selection.selects() {
@@ -203,7 +206,7 @@ fn put_query(request: &Request) -> Result<PutQuery, Problem> {
 }
 
 async fn write_selection(state: &AppState, spec: &RouteSpec, request: Request) -> Result<Response, Problem> {
-    let target = NodeTarget::new(&state.mounts, spec, request.uri(), request.extensions())?;
+    let target = NodeTarget::to_write(&state.mounts, spec, &request)?;
     check_writable(&target.mount)?;
     let query = put_query(&request)?;
     if query.body.creates() {

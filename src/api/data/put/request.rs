@@ -104,7 +104,8 @@ impl PutRequest {
         let declared = length_in(&head.headers, &header::CONTENT_LENGTH);
         let options = *state.engine.writer.options();
         let has_digest = DIGESTS.iter().any(|name| head.headers.contains_key(*name));
-        let is_held = has_digest || format == BodyFormat::Json || array.metadata().data_type.is_variable();
+        let is_whole = matches!(format, BodyFormat::Json | BodyFormat::Arrow);
+        let is_held = has_digest || is_whole || array.metadata().data_type.is_variable();
         let band_bytes = if is_held { u64::MAX } else { options.band_size };
         let plan = WritePlan::new(&array, subset.clone(), band_bytes, &options)
             .map_err(|error| outcome::too_large(error, &array, &subset, &options, band_bytes))?;

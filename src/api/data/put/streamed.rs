@@ -100,7 +100,7 @@ async fn take(
             let head = body.npy_head().await?;
             head.check(request.data_type(), &request.plan.subset().shape(), request.may_cast)?
         }
-        BodyFormat::Bytes | BodyFormat::Json => NpyContents::Same(request.endian),
+        BodyFormat::Bytes | BodyFormat::Json | BodyFormat::Arrow => NpyContents::Same(request.endian),
     };
     let from = source_type(&contents, request.data_type());
     let item = from.element_bytes() as u64;
