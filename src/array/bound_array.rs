@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::chains::Chains;
 use super::error::ArrayError;
 use super::stored::StoredKey;
-use crate::chunk::{ChunkAxis, ChunkCoords, ChunkGrid, ChunkKeyEncoding};
+use crate::chunk::{ChunkAxis, ChunkCoords, ChunkGrid, ChunkKeyEncoding, Runs};
 use crate::codec::{CodecChain, CodecLimits};
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::ArrayMetadata;
@@ -88,11 +88,23 @@ impl Array {
     /// Decoded bytes of the smallest chunk that is decoded on its own: a chunk, or an inner chunk of a shard. Where the sizes
     /// of chunks differ, those of the first.
     pub(super) fn decoded_bytes(&self) -> u64 {
-        let mut chain = self.chains.first();
+        self.decoding_chain().decoded_bytes()
+    }
+
+    /// Whether a small part of such a chunk is decoded without the rest of it.
+    pub(super) fn decodes_parts(&self) -> bool {
+        let item = self.metadata.data_type.element_bytes();
+        let one = Runs { start: 0, count: 1, length: item, stride: item };
+        self.store.capabilities().near && self.decoding_chain().part(one).is_some()
+    }
+
+    /// The codecs of such a chunk.
+    fn decoding_chain(&self) -> &CodecChain {
+        let mut chain: &CodecChain = self.chains.first();
         while let Some(sharding) = chain.sharding() {
             chain = sharding.inner_chain();
         }
-        chain.decoded_bytes()
+        chain
     }
 
     /// The shape of a stored chunk.

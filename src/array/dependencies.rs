@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use futures::future::{BoxFuture, FutureExt};
 use tokio::sync::Mutex;
 
 use super::node::OpenNode;
@@ -11,10 +12,14 @@ use super::snapshot::ChunkVersions;
 use crate::key::{NodePath, StoreKey};
 use crate::store::WatchToken;
 
-/// Responses with this many chunks are worth a watch: checking each chunk takes longer than the rest of the request.
-const WATCHED_CHUNKS: std::ops::RangeInclusive<usize> = 16..=4096;
-/// Successful checks before a watch is started.
+/// A response with this many chunks is worth a watch: checking each chunk takes longer than the rest of the request.
+const WORTH_WATCHING: usize = 16;
+/// More chunks are not watched.
+const MOST_WATCHED: usize = 4096;
+/// Successful checks before a watch is started; twice as many after each time that there was none to be had.
 const CHECKS_BEFORE_WATCH: u32 = 8;
+/// It is doubled at most this often.
+const MOST_DOUBLED: u32 = 10;
 /// What is watched is still checked after this long.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -30,6 +35,10 @@ pub struct Dependencies {
     chunks: ChunkVersions,
     /// The chunks of other arrays.
     other_chunks: Vec<ChunkVersions>,
+    /// What the response has in common with others.
+    shared: Vec<Arc<Self>>,
+    /// Whether many requests check these dependencies, so that they are worth a watch however few they are.
+    are_shared: bool,
     validity: Mutex<Validity>,
 }
 
@@ -52,6 +61,8 @@ struct Validity {
     watched: Option<(Instant, WatchToken)>,
     /// Successful checks since a watch was last tried.
     checks: u32,
+    /// How often in a row there was no watch to be had.
+    refusals: u32,
 }
 
 impl Dependencies {
@@ -65,8 +76,29 @@ impl Dependencies {
             others: Vec::new(),
             chunks,
             other_chunks: Vec::new(),
+            shared: Vec::new(),
+            are_shared: false,
             validity: Mutex::default(),
         }
+    }
+
+    /// These dependencies, for several responses.
+    #[must_use]
+    pub fn into_shared(self) -> Arc<Self> {
+        Arc::new(Self { are_shared: true, ..self })
+    }
+
+    /// These dependencies, and others that several responses have in common: one check of them serves all of these.
+    #[must_use]
+    pub fn and_shared(mut self, shared: Arc<Self>) -> Self {
+        self.shared.push(shared);
+        self
+    }
+
+    /// Whether they are in the hierarchy that this opens nodes of.
+    #[must_use]
+    pub fn are_of(&self, opener: &NodeOpener) -> bool {
+        Arc::ptr_eq(self.opener.hierarchy().store(), opener.hierarchy().store())
     }
 
     /// These dependencies and another node of the same hierarchy.
@@ -95,7 +127,8 @@ impl Dependencies {
     pub fn bytes(&self) -> u64 {
         let path =
             |(path, _): &(NodePath, Other)| (path.as_str().len() + size_of::<(NodePath, Other)>()) as u64;
-        let chunks = self.other_chunks.iter().map(ChunkVersions::bytes);
+        let shared = self.shared.iter().map(|shared| shared.bytes());
+        let chunks = self.other_chunks.iter().map(ChunkVersions::bytes).chain(shared);
         self.others.iter().map(path).chain(chunks).fold(self.chunks.bytes(), u64::saturating_add)
     }
 
@@ -104,10 +137,16 @@ impl Dependencies {
     pub async fn is_fresh(self: &Arc<Self>, began: Instant) -> bool {
         // Requests that arrived in the meantime begin now: the checks from here on are fresh enough for all of them.
         tokio::task::yield_now().await;
+        self.validated_since(began).await.is_some()
+    }
+
+    /// When the first of the checks began that found all of them current, as fresh as the store requires for a request that
+    /// began at `began`; `None` if something has changed, or if that is not known without I/O.
+    pub async fn validated_since(self: &Arc<Self>, began: Instant) -> Option<Instant> {
         let store = self.opener.hierarchy().store();
         let mut validity = self.validity.lock().await;
-        if validity.validated_at.is_some_and(|at| at >= store.freshness_horizon(began)) {
-            return true;
+        if let Some(at) = validity.validated_at.filter(|&at| at >= store.freshness_horizon(began)) {
+            return Some(at);
         }
         let now = Instant::now();
         if let Some((checked_at, watch)) = validity.watched
@@ -115,22 +154,26 @@ impl Dependencies {
             && store.unchanged_since(watch)
         {
             validity.validated_at = Some(now);
-            return true;
+            return validity.validated_at;
         }
         validity.validated_at = self.revalidate(began).await;
         let is_valid = validity.validated_at.is_some();
         let watch = validity.watched.take().filter(|(_, watch)| is_valid && store.unchanged_since(*watch));
         validity.watched = watch.map(|(_, watch)| (now, watch));
         validity.checks = if is_valid { validity.checks.saturating_add(1) } else { 0 };
-        if validity.watched.is_none()
-            && validity.checks >= CHECKS_BEFORE_WATCH
-            && WATCHED_CHUNKS.contains(&self.chunks.len())
-        {
+        let enough = CHECKS_BEFORE_WATCH << validity.refusals.min(MOST_DOUBLED);
+        if validity.watched.is_none() && validity.checks >= enough && self.is_watchable() {
             validity.checks = 0;
             let dependencies = Arc::clone(self);
             tokio::spawn(async move { dependencies.watch().await });
         }
-        is_valid
+        validity.validated_at
+    }
+
+    /// Whether a watch is worth its cost.
+    fn is_watchable(&self) -> bool {
+        let chunks = self.chunks.len();
+        (self.are_shared || chunks >= WORTH_WATCHING) && chunks <= MOST_WATCHED
     }
 
     /// When the first of the checks began that found all dependencies current, all of them fresh enough for a request that
@@ -149,7 +192,18 @@ impl Dependencies {
                 checked_at = checked_at.min(chunks.validated_since(began).await?);
             }
         }
-        Some(self.chunks.validated_since(began).await?.min(checked_at))
+        for shared in &self.shared {
+            checked_at = checked_at.min(shared.boxed_validated_since(began).await?);
+        }
+        if self.chunks.len() > 0 {
+            checked_at = checked_at.min(self.chunks.validated_since(began).await?);
+        }
+        Some(checked_at)
+    }
+
+    /// [`Self::validated_since`], of which a call is within another.
+    fn boxed_validated_since(self: &Arc<Self>, began: Instant) -> BoxFuture<'_, Option<Instant>> {
+        self.validated_since(began).boxed()
     }
 
     /// When a check began that found a node unchanged.
@@ -158,18 +212,25 @@ impl Dependencies {
         std::ptr::eq(Arc::as_ptr(&node), known.as_ptr()).then_some(checked_at)
     }
 
-    fn all_chunks(&self) -> impl Iterator<Item = &ChunkVersions> {
-        std::iter::once(&self.chunks).chain(&self.other_chunks)
+    /// The keys of all chunks and documents.
+    fn keys(&self) -> Vec<StoreKey> {
+        let nodes = std::iter::once(&self.path).chain(self.others.iter().map(|(path, _)| path));
+        let documents = nodes.filter_map(|path| path.prefix().key("zarr.json").ok());
+        let chunks = std::iter::once(&self.chunks).chain(&self.other_chunks).flat_map(ChunkVersions::keys);
+        let shared = self.shared.iter().flat_map(|shared| shared.keys());
+        chunks.cloned().chain(documents).chain(shared).collect()
     }
 
     /// Lets the store report changes from now on.
     async fn watch(&self) {
-        let nodes = std::iter::once(&self.path).chain(self.others.iter().map(|(path, _)| path));
-        let documents = nodes.filter_map(|path| path.prefix().key("zarr.json").ok());
-        let keys: Vec<StoreKey> =
-            self.all_chunks().flat_map(ChunkVersions::keys).cloned().chain(documents).collect();
-        let Some(watch) = self.opener.hierarchy().store().watch(keys).await else { return };
+        let keys = self.keys();
+        let watch = self.opener.hierarchy().store().watch(keys).await;
         let mut validity = self.validity.lock().await;
+        let Some(watch) = watch else {
+            validity.refusals = validity.refusals.saturating_add(1);
+            return;
+        };
+        validity.refusals = 0;
         // A check after the start of the watch, which does not report earlier changes.
         let now = Instant::now();
         validity.watched = self.revalidate(now).await.map(|_| (now, watch));

@@ -68,6 +68,28 @@ impl GatherPlan {
         }
     }
 
+    /// The boxes that contain the elements of each chunk that is decoded. A box is that of the whole chunk where none of it would
+    /// stay undecoded: then it is gathered from, and not copied before. `is_stored` says which stored chunks there are.
+    pub(super) fn boxes<'a>(
+        &'a self,
+        array: &'a Array,
+        is_stored: impl Fn(&[u64]) -> bool + Send + 'a,
+    ) -> impl Iterator<Item = GatherBox> + Send + 'a {
+        let (decodes_parts, whole) = (array.decodes_parts(), array.decoded_bytes());
+        let item = array.metadata().data_type.element_bytes() as u128;
+        self.decoded.boxes().map(move |part| {
+            let is_small = part.subset.elements().saturating_mul(2 * item) < u128::from(whole);
+            let axes = part.subset.axes().iter().zip(array.grid().axes());
+            let coords: Vec<u64> =
+                axes.map(|(range, axis)| axis.chunk_containing(range.start).coord).collect();
+            // Elements of a chunk that is not stored are made as they are needed.
+            if decodes_parts && is_small || !is_stored(&coords) {
+                return part;
+            }
+            part.widened(array.decoded_axes(), &array.metadata().shape)
+        })
+    }
+
     /// The elements, divided by the chunks that are decoded.
     pub(super) fn decoded(&self) -> &Division {
         &self.decoded
@@ -76,18 +98,18 @@ impl GatherPlan {
 
 impl Division {
     /// The boxes that contain the elements of each chunk.
-    pub(super) fn boxes(&self) -> Box<dyn Iterator<Item = GatherBox> + Send + '_> {
+    fn boxes(&self) -> Box<dyn Iterator<Item = GatherBox> + Send + '_> {
         match self {
             Self::Lists(lists) => Box::new(lists.boxes()),
             Self::Points(points) => Box::new(points.boxes()),
         }
     }
 
-    /// How many points lie in a box.
-    pub(super) fn points_in(&self, part: &GatherBox) -> usize {
+    /// How many elements of a box are copied; saturates.
+    pub(super) fn elements_in(&self, part: &GatherBox) -> u64 {
         match self {
-            Self::Lists(_) => 0,
-            Self::Points(points) => points.points_in(part),
+            Self::Lists(lists) => lists.elements_in(part),
+            Self::Points(points) => points.elements_in(part),
         }
     }
 

@@ -15,10 +15,10 @@ use crate::chunk::{Elements, ElementsMut};
 
 /// The most boxes that are read at a time.
 const CONCURRENCY: u64 = 8;
-/// Copying boxes of at most this many bytes takes less time than a hop to another thread.
-const INLINE_BYTES: usize = 64 << 10;
-/// As do those of at most this many points.
-const INLINE_POINTS: usize = 256;
+/// Copying this many bytes takes less time than a hop to another thread.
+const INLINE_BYTES: u64 = 64 << 10;
+/// Bytes that are copied in the time that it takes to find the place of an element.
+const ELEMENT_BYTES: u64 = 64;
 /// Boxes that are copied before other tasks run.
 const BATCH: usize = 16;
 
@@ -39,7 +39,8 @@ pub(super) async fn read(
         ElementsMut::fixed(vec![0; bytes], item)
     };
     let together = (BOXES_BYTES / plan.array().decoded_bytes().max(1)).clamp(1, CONCURRENCY);
-    let boxes = stream::iter(gather.decoded().boxes()).map(|part| async move {
+    let is_stored = |coords: &[u64]| snapshot.lookup_of(coords).value.is_some();
+    let boxes = stream::iter(gather.boxes(plan.array(), is_stored)).map(|part| async move {
         let segment = ResponseSegment { subset: part.subset.clone(), bytes: 0..0 };
         let elements = reader.stored(snapshot, &segment, context).await?;
         Ok::<_, ArrayError>((part, elements))
@@ -48,7 +49,8 @@ pub(super) async fn read(
     let mut copied = 0_usize;
     while let Some((part, elements)) = boxes.try_next().await? {
         let gather = Arc::clone(gather);
-        let is_short = elements.bytes() <= INLINE_BYTES && gather.decoded().points_in(&part) <= INLINE_POINTS;
+        let element_bytes = ELEMENT_BYTES.max(item as u64);
+        let is_short = gather.decoded().elements_in(&part).saturating_mul(element_bytes) <= INLINE_BYTES;
         let copy = move || gather.decoded().copy(&part, &elements, item, &mut out).map(|()| out);
         let done = if is_short { copy() } else { reader.cpu.run(copy).await? };
         out = done.map_err(|error| plan.assemble_error(error))?;

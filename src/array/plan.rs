@@ -17,7 +17,7 @@ use crate::reduce::{AxisReduction, Method, Reduction};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReadLimits {
-    /// Size of the elements in a response.
+    /// Size of the elements in a response. Texts count as long as they are.
     #[serde(with = "crate::units::size")]
     pub max_response_size: u64,
     /// Size of all chunks that must be decoded for a response.

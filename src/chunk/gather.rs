@@ -80,6 +80,13 @@ impl Gather {
         })
     }
 
+    /// How many elements of a box are copied; saturates.
+    #[must_use]
+    pub fn elements_in(&self, part: &GatherBox) -> u64 {
+        let chunks = self.axes.iter().zip(&part.chunks).filter_map(|(axis, &at)| axis.get(at));
+        chunks.map(GatherChunk::elements).fold(1, u64::saturating_mul)
+    }
+
     /// Copies the elements of a box, of `item` bytes each, to their places in the response.
     ///
     /// # Errors
@@ -96,11 +103,18 @@ impl Gather {
             self.axes.iter().zip(&part.chunks).filter_map(|(axis, &at)| axis.get(at)).collect();
         let to_strides = strides(self.counts.iter().copied(), item)?;
         let from_strides = strides(part.subset.axes().iter().map(|range| range.count), item)?;
-        copy_runs(&lists, (&to_strides, 0, to), (&from_strides, 0, from))
+        let starts = part.subset.axes().iter().map(|range| range.start);
+        let from_at = first_byte(&lists, starts, &from_strides)?;
+        copy_runs(&lists, (&to_strides, 0, to), (&from_strides, from_at, from))
     }
 }
 
 impl GatherChunk {
+    /// How many elements are selected; saturates.
+    pub(super) fn elements(&self) -> u64 {
+        self.runs.iter().map(|run| run.range.count).fold(0, u64::saturating_add)
+    }
+
     /// The elements from the first selected one to the last.
     pub(super) fn range(&self) -> AxisRange {
         AxisRange { start: self.low, count: self.high - self.low + 1, step: 1, keep: true }
@@ -108,6 +122,21 @@ impl GatherChunk {
 }
 
 impl GatherBox {
+    /// The same elements in the box of the whole chunk of a grid that they lie in, over an array of this shape. It stays as it is
+    /// where the chunk reaches beyond the end of the array.
+    #[must_use]
+    pub fn widened(self, grid: &[ChunkAxis], shape: &[u64]) -> Self {
+        let axes = self.subset.axes().iter().zip(grid).zip(shape).map(|((range, axis), &length)| {
+            let chunk = axis.chunk_containing(range.start);
+            let is_inside = chunk.start.saturating_add(chunk.edge) <= length;
+            is_inside.then_some(AxisRange { start: chunk.start, count: chunk.edge, step: 1, keep: true })
+        });
+        match axes.collect::<Option<Vec<AxisRange>>>() {
+            Some(axes) => Self { subset: Subset(axes), ..self },
+            None => self,
+        }
+    }
+
     /// Checks that these are the elements of the box.
     pub(super) fn check(&self, elements: &Elements, item: usize) -> Result<(), AssembleError> {
         let expected = self.subset.elements().saturating_mul(item as u128);
@@ -168,6 +197,19 @@ pub(super) fn copy_runs(
             return Ok(());
         }
     }
+}
+
+/// The byte of the first selected elements of lists in a box that starts at these elements along the same dimensions.
+pub(super) fn first_byte(
+    lists: &[&GatherChunk],
+    starts: impl Iterator<Item = u64>,
+    strides: &[usize],
+) -> Result<usize, AssembleError> {
+    let mut at = 0;
+    for ((chunk, start), stride) in lists.iter().zip(starts).zip(strides) {
+        at += size(chunk.low.saturating_sub(start))? * stride;
+    }
+    Ok(at)
 }
 
 pub(super) fn size(number: u64) -> Result<usize, AssembleError> {

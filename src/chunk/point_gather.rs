@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::gather::{GatherChunk, combinations, copy_runs, divided, size, strides};
+use super::gather::{GatherChunk, combinations, copy_runs, divided, first_byte, size, strides};
 use super::{AssembleError, AxisPositions, AxisRange, ChunkAxis, Elements, ElementsMut, GatherBox};
 use super::{Points, Subset};
 
@@ -117,10 +117,13 @@ impl PointGather {
         })
     }
 
-    /// How many points lie in a box.
+    /// How many elements of a box are copied; saturates.
     #[must_use]
-    pub fn points_in(&self, part: &GatherBox) -> usize {
-        self.group(&part.chunks).map_or(0, |group| group.members.len())
+    pub fn elements_in(&self, part: &GatherBox) -> u64 {
+        let points = self.group(&part.chunks).map_or(0, |group| group.members.len() as u64);
+        let others = self.others.iter().zip(part.chunks.iter().skip(1));
+        let others = others.filter_map(|(along, &at)| along.get(at)).map(GatherChunk::elements);
+        others.fold(points, u64::saturating_mul)
     }
 
     /// Copies the elements of a box, of `item` bytes each, to their places in the response.
@@ -147,12 +150,17 @@ impl PointGather {
             axes.iter().filter_map(|&axis| from_strides.get(axis).copied()).collect()
         };
         let (point_strides, from_strides) = (along(self.points.axes()), along(&self.other_axes));
+        let starts = |axes: &[usize]| -> Vec<u64> {
+            axes.iter().filter_map(|&axis| part.subset.axes().get(axis).map(|range| range.start)).collect()
+        };
+        let point_starts = starts(self.points.axes());
+        let first = first_byte(&lists, starts(&self.other_axes).into_iter(), &from_strides)?;
         for &point in self.order.get(group.members.clone()).unwrap_or_default() {
-            let mut from_at = 0;
-            for ((position, range), stride) in
-                self.points.position(point).zip(&group.ranges).zip(&point_strides)
+            let mut from_at = first;
+            for ((position, &start), stride) in
+                self.points.position(point).zip(&point_starts).zip(&point_strides)
             {
-                from_at += size(position.saturating_sub(range.start))? * stride;
+                from_at += size(position.saturating_sub(start))? * stride;
             }
             copy_runs(&lists, (to_strides, point * to_stride, to), (&from_strides, from_at, from))?;
         }
@@ -215,6 +223,7 @@ mod tests {
                 (Just(shape), Just(edges), Just(kinds), lists)
             }),
             (points, others) in (0_usize..8, 0_usize..4),
+            widens in any::<bool>(),
         ) {
             prop_assume!(kinds.contains(&true));
             let grid = ChunkGrid::regular(&shape, &edges);
@@ -242,6 +251,7 @@ mod tests {
             let mut out = ElementsMut::fixed(vec![0; expected.len()], 2);
             let mut seen = 0;
             for part in gather.boxes() {
+                let part = if widens { part.widened(grid.axes(), &shape) } else { part };
                 let own: Vec<Vec<u64>> =
                     part.subset.axes().iter().map(|range| (0..range.count).map(|k| range.at(k)).collect()).collect();
                 gather.copy(&part, &Elements::fixed(bytes(product(&own)).into()), 2, &mut out).unwrap();

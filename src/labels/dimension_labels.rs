@@ -509,8 +509,10 @@ impl DimensionLabels {
             return Err(self.not_of_type(query, "dates"));
         };
         let date = DateLabel::parse(label).ok_or_else(|| self.not_of_type(query, "dates in ISO 8601"))?;
-        let (dimension, label) = (self.dimension.clone(), shortened(label));
-        date.period(calendar).ok_or(LabelError::NoSuchDate { dimension, label, calendar })
+        date.period(calendar).ok_or_else(|| {
+            let (dimension, label) = (self.dimension.clone(), shortened(label));
+            LabelError::NoSuchDate { dimension, label, calendar }
+        })
     }
 
     fn syntax(&self, query: &LabelQuery, takes: &'static str) -> LabelError {

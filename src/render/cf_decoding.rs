@@ -12,7 +12,7 @@
 //! | others | as they are, with the sign that `_Unsigned` says |
 //!
 //! `datetime64` counts days of the Gregorian calendar at all times. A time of `standard` before 1582-10-15 is the same
-//! instant there, with another date; if the reference date is before that day too, JSON and CSV have the dates of `standard`.
+//! instant there, with another date; JSON and CSV have the dates of `standard`.
 
 use half::{bf16, f16};
 
@@ -42,8 +42,8 @@ enum Form {
     Floats(DataType),
     /// Floats of 32 bits, scaled and shifted in 32 bits: xarray keeps the type if nothing but NaN marks missing elements.
     SinglePacked(f32, f32),
-    /// Steps of this many attoseconds since 1970.
-    Instants(CfTimes, i128),
+    /// Steps since 1970.
+    Instants(CfTimes, TimeStep),
     /// Dates as text.
     Dates(CfTimes),
 }
@@ -78,6 +78,25 @@ impl CfDecoding {
         Self::of_values(CfValues::unmasked(stored, attributes), attributes, as_text, (false, false))
     }
 
+    /// The decoding of the elements of an array to numbers. Those of a unit since a date stay as they are stored. Of a coordinate
+    /// none is missing.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn to_numbers(metadata: &ArrayMetadata, is_coordinate: bool) -> Result<Self, CfError> {
+        if CfTimes::of_attributes(&metadata.attributes).is_some() {
+            let stored = &metadata.data_type;
+            return Ok(Self { values: CfValues::stored(stored), form: Form::Same(stored.clone()) });
+        }
+        if is_coordinate { Ok(Self::of_labels(metadata, false)) } else { Self::new(metadata, false) }
+    }
+
+    /// Bytes of a stored element.
+    #[must_use]
+    pub fn stored_bytes(&self) -> usize {
+        self.values.element_bytes()
+    }
+
     /// The decoding to values, of which some are marked as missing, and some of these by a number.
     fn of_values(values: CfValues, attributes: &Attributes, as_text: bool, marked: (bool, bool)) -> Self {
         let form_of_times =
@@ -93,7 +112,12 @@ impl CfDecoding {
             _ => false,
         };
         match (is_gregorian, as_text) {
-            (true, _) => Some(Form::Instants(times, if times.are_fine() { NANOSECOND } else { MICROSECOND })),
+            (true, _) => {
+                let unit = if times.are_fine() { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
+                let step = TimeStep::new(unit, 1)?;
+                let is_mixed = as_text && times.calendar() == Calendar::Standard;
+                Some(Form::Instants(times, if is_mixed { step.with_julian_dates() } else { step }))
+            }
             (false, true) => Some(Form::Dates(times)),
             (false, false) => None,
         }
@@ -134,11 +158,7 @@ impl CfDecoding {
         match &self.form {
             Form::Same(data_type) | Form::Floats(data_type) => data_type.clone(),
             Form::SinglePacked(..) => DataType::Float32,
-            Form::Instants(_, step) => {
-                let unit = if *step == NANOSECOND { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
-                // A step of one unit is valid.
-                TimeStep::new(unit, 1).map_or(DataType::Int64, DataType::DateTime64)
-            }
+            Form::Instants(_, step) => DataType::DateTime64(*step),
             Form::Dates(_) => DataType::FixedLengthUtf32 { code_points: DATE_CHARACTERS },
         }
     }
@@ -167,8 +187,9 @@ impl CfDecoding {
                 }
             }
             Form::Instants(times, step) => {
+                let step = if step.unit() == TimeUnit::Nanosecond { NANOSECOND } else { MICROSECOND };
                 let put = |instant: Option<i128>, output: &mut Vec<u8>| {
-                    let steps = instant.and_then(|instant| i64::try_from(instant.div_euclid(*step)).ok());
+                    let steps = instant.and_then(|instant| i64::try_from(instant.div_euclid(step)).ok());
                     output.extend_from_slice(&steps.unwrap_or(i64::MIN).to_le_bytes());
                 };
                 self.values.visit(items, &mut Times { units: times, put, output: &mut output });

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::RenderError;
+use super::byte_order::reverse_units;
 use super::cf_decoding::CfDecoding;
 use crate::codec::{Cast, CodecError};
 use crate::metadata::{DataType, Endianness, Field, StructType, SubarrayType};
@@ -200,7 +201,7 @@ impl Conversion {
         if let Some(decoding) = &self.decoding {
             let mut items = decoding.decode(&items);
             for &ByteRun { unit_bytes, .. } in self.runs.iter().filter(|run| run.unit_bytes > 1) {
-                items.chunks_exact_mut(unit_bytes).for_each(<[u8]>::reverse);
+                reverse_units(&mut items, unit_bytes);
             }
             return items.into();
         }
@@ -211,7 +212,7 @@ impl Conversion {
             && bytes == self.source_element_bytes
         {
             let mut items = Vec::from(items);
-            items.chunks_exact_mut(unit_bytes).for_each(<[u8]>::reverse);
+            reverse_units(&mut items, unit_bytes);
             return items.into();
         }
         let count = items.len() / self.source_element_bytes;
@@ -223,7 +224,7 @@ impl Conversion {
                 converted.extend_from_slice(item.get(offset..offset + bytes).unwrap_or_default());
                 if unit_bytes > 1 {
                     let run = converted.get_mut(start..).unwrap_or_default();
-                    run.chunks_exact_mut(unit_bytes).for_each(<[u8]>::reverse);
+                    reverse_units(run, unit_bytes);
                 }
             }
         }

@@ -1,13 +1,14 @@
 //! Dates as text (ISO 8601, "Date and time representations"), exact for every `numpy.datetime64`.
 //!
-//! The calendar is the proleptic Gregorian one, a day has 86 400 seconds, and there are no time zones, as in numpy. All
-//! arithmetic is in 128 bits, enough for every product of an `int64`, a scale factor and a unit. The crate `jiff` does
-//! not serve here: its years end at -9999 and 9999, and those of numpy do not.
+//! The calendar is the proleptic Gregorian one, a day has 86 400 seconds, and there are no time zones, as in numpy; a step with
+//! Julian dates has those of the calendar `standard` of CF. All arithmetic is in 128 bits, enough for every product of an
+//! `int64`, a scale factor and a unit. The crate `jiff` does not serve here: its years end at -9999 and 9999, and those of
+//! numpy do not.
 
 use std::fmt::{self, Write as _};
 
+use crate::labels::Calendar;
 use crate::metadata::{TimeStep, TimeUnit};
-use crate::units::calendar::date_of_days;
 
 /// Seconds of a day.
 const DAY_SECONDS: i128 = 86_400;
@@ -36,6 +37,8 @@ impl Date {
 impl fmt::Display for Date {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = i128::from(self.steps) * i128::from(self.step.scale_factor());
+        let calendar =
+            if self.step.has_julian_dates() { Calendar::Standard } else { Calendar::ProlepticGregorian };
         match self.step.unit() {
             TimeUnit::Generic => write!(out, "{}", self.steps),
             TimeUnit::Year => write_year(1970 + count, out),
@@ -43,17 +46,17 @@ impl fmt::Display for Date {
                 write_year(1970 + count.div_euclid(12), out)?;
                 write!(out, "-{:02}", count.rem_euclid(12) + 1)
             }
-            TimeUnit::Week => write_day(count * 7, out),
-            TimeUnit::Day => write_day(count, out),
-            TimeUnit::Hour => write_minutes(count * 60, out),
-            TimeUnit::Minute => write_minutes(count, out),
-            TimeUnit::Second => write_seconds(count, 0, out),
-            TimeUnit::Millisecond => write_seconds(count, 3, out),
-            TimeUnit::Microsecond => write_seconds(count, 6, out),
-            TimeUnit::Nanosecond => write_seconds(count, 9, out),
-            TimeUnit::Picosecond => write_seconds(count, 12, out),
-            TimeUnit::Femtosecond => write_seconds(count, 15, out),
-            TimeUnit::Attosecond => write_seconds(count, 18, out),
+            TimeUnit::Week => write_day(calendar, count * 7, out),
+            TimeUnit::Day => write_day(calendar, count, out),
+            TimeUnit::Hour => write_minutes(calendar, count * 60, out),
+            TimeUnit::Minute => write_minutes(calendar, count, out),
+            TimeUnit::Second => write_seconds(calendar, count, 0, out),
+            TimeUnit::Millisecond => write_seconds(calendar, count, 3, out),
+            TimeUnit::Microsecond => write_seconds(calendar, count, 6, out),
+            TimeUnit::Nanosecond => write_seconds(calendar, count, 9, out),
+            TimeUnit::Picosecond => write_seconds(calendar, count, 12, out),
+            TimeUnit::Femtosecond => write_seconds(calendar, count, 15, out),
+            TimeUnit::Attosecond => write_seconds(calendar, count, 18, out),
         }
     }
 }
@@ -66,24 +69,24 @@ fn write_year(year: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// The date `days` days after 1970-01-01.
-fn write_day(days: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let (year, month, day) = date_of_days(days);
+fn write_day(calendar: Calendar, days: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (year, month, day) = calendar.date(days);
     write_year(year, out)?;
     write!(out, "-{month:02}-{day:02}")
 }
 
-fn write_minutes(minutes: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_minutes(calendar: Calendar, minutes: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     const DAY_MINUTES: i128 = DAY_SECONDS / 60;
-    write_day(minutes.div_euclid(DAY_MINUTES), out)?;
+    write_day(calendar, minutes.div_euclid(DAY_MINUTES), out)?;
     let minutes = minutes.rem_euclid(DAY_MINUTES);
     write!(out, "T{:02}:{:02}", minutes / 60, minutes % 60)
 }
 
 /// A count of seconds in units of `digits` decimal places.
-fn write_seconds(count: i128, digits: u32, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_seconds(calendar: Calendar, count: i128, digits: u32, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let unit = 10_i128.pow(digits);
     let seconds = count.div_euclid(unit);
-    write_minutes(seconds.div_euclid(60), out)?;
+    write_minutes(calendar, seconds.div_euclid(60), out)?;
     write!(out, ":{:02}", seconds.rem_euclid(60))?;
     if digits > 0 {
         out.write_char('.')?;
@@ -121,6 +124,21 @@ mod tests {
             (TimeUnit::Generic, "0"),
         ] {
             assert_eq!(date(unit, 1, 0), text);
+        }
+    }
+
+    /// Expected texts are those of cftime 1.6 for the same hours since 1970-01-01 of `standard`.
+    #[test]
+    fn dates_before_the_gregorian_calendar_are_those_of_the_julian_one_where_a_step_has_these() {
+        for (hours, text) in [
+            (-3_394_242, "1582-10-15T06:00"),
+            (-3_394_266, "1582-10-04T06:00"),
+            (-4_118_298, "1500-02-29T06:00"),
+            (-7_917_282, "1066-10-14T06:00"),
+            (-17_259_930, "0001-01-01T06:00"),
+        ] {
+            let step = TimeStep::new(TimeUnit::Hour, 1).unwrap().with_julian_dates();
+            assert_eq!(Date { step, steps: hours }.to_string(), text);
         }
     }
 

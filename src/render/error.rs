@@ -53,6 +53,12 @@ pub enum RenderError {
         /// Days after 1970-01-01.
         day: i64,
     },
+    /// A number of steps is outside the times of the format.
+    #[error("a time of {step} steps is outside the times of the requested format; request `format=json`")]
+    StepRange {
+        /// The steps.
+        step: i64,
+    },
     /// The request names fields, and the elements have none.
     #[error("elements of type {data_type} have no fields; omit `fields`")]
     NoFields {
@@ -110,6 +116,7 @@ impl Classify for RenderError {
             | Self::TrailingZero
             | Self::NotOneArray
             | Self::DateRange { .. }
+            | Self::StepRange { .. }
             | Self::NoFields { .. }
             | Self::NoCast { .. }
             | Self::UnknownField { .. }

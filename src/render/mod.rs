@@ -6,6 +6,7 @@
 //! `http` chooses the format of a response. A new format is a file with a constant `FORMAT`, and an entry in [`FORMATS`].
 
 mod arrow;
+mod byte_order;
 mod cf_decoding;
 mod conversion;
 mod csv;

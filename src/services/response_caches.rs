@@ -6,6 +6,7 @@ use std::time::Instant;
 use axum::http::request::Parts;
 use axum::response::Response;
 
+use super::known_coordinate::KnownCoordinate;
 use super::response_cache::{CachedResponse, MAX_CACHED_RESPONSE_BYTES, MAX_SMALL_RESPONSE_BYTES, cache_key};
 use super::shared_text::SharedTexts;
 use super::statistics_cache::StatisticsCache;
@@ -14,6 +15,8 @@ use crate::cache::{CacheUsage, RecentRequests, ResponseCache};
 use crate::http::problem::Problem;
 use crate::labels::DimensionLabels;
 
+/// Size in bytes of the cache of coordinates without their labels.
+const KNOWN_COORDINATES_BYTES: u64 = 1 << 20;
 /// Size in bytes of the cache of value ranges.
 const RANGES_BYTES: u64 = 1 << 20;
 
@@ -30,6 +33,8 @@ pub(crate) struct ResponseCaches {
     pub(crate) statistics: StatisticsCache,
     /// The labels of dimensions, by a digest of what they were read from.
     pub(crate) coordinates: ResponseCache<Arc<DimensionLabels>>,
+    /// The coordinates of the dimensions of arrays as they were last found, by the array and the dimension.
+    pub(crate) known_coordinates: ResponseCache<KnownCoordinate>,
     /// The value ranges of sampled arrays, by a digest of what they were read from.
     pub(crate) ranges: ResponseCache<(f64, f64)>,
     /// The long texts that responses in flight share.
@@ -47,6 +52,7 @@ impl ResponseCaches {
             recent: RecentRequests::new(),
             statistics: StatisticsCache::new(small / 4),
             coordinates: ResponseCache::new(small / 4),
+            known_coordinates: ResponseCache::new(KNOWN_COORDINATES_BYTES),
             ranges: ResponseCache::new(RANGES_BYTES),
             texts: SharedTexts::default(),
         }

@@ -22,6 +22,8 @@ NUMBERS = 2500
 """Times of each unit in each calendar."""
 
 CALENDARS = ["standard", "proleptic_gregorian", "julian", "noleap", "all_leap", "360_day"]
+REFORMED = "reformed"
+"""A group with dates of `standard` before and after the reform of 1582."""
 UNITS = {
     "days": ("days since 0001-01-01", "float64", 1_000_000),
     "hours": ("hours since 1850-06-15 12:00:00", "int32", 4_000_000),
@@ -73,7 +75,7 @@ def folder(tmp_path_factory):
             else:
                 options["dimension_names"] = [f"d{place}"]
             group.create_array(f"a{place}", data=values, chunks=(7,), attributes=attributes, **options)
-    for calendar in CALENDARS:
+    for calendar in [*CALENDARS, REFORMED]:
         group = zarr.create_group(folder / calendar)
         for name, (units, data_type, most) in UNITS.items():
             low = 0 if name == "days" else -most
@@ -83,7 +85,8 @@ def folder(tmp_path_factory):
             if name != "days" and calendar == "standard":
                 # numpy has no dates of the Julian calendar.
                 values = numpy.maximum(values, cftime.date2num(cftime.datetime(1600, 1, 1, calendar=calendar), units, calendar))
-            group.create_array(name, data=values, dimension_names=(name,), attributes={"units": units, "calendar": calendar})
+            attributes = {"units": units} if calendar == REFORMED else {"units": units, "calendar": calendar}
+            group.create_array(name, data=values, dimension_names=(name,), attributes=attributes)
     return folder
 
 
@@ -114,9 +117,18 @@ def test_values_and_their_types_are_those_of_xarray(running, folder, version):
 @pytest.mark.parametrize("calendar", CALENDARS)
 @pytest.mark.parametrize("name", UNITS)
 def test_dates_are_those_of_cftime(running, folder, calendar, name):
-    numbers = zarr.open_array(folder / calendar / name, mode="r")[:]
+    compare(running, folder, calendar, name, calendar)
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_dates_of_standard_before_its_reform_are_those_of_cftime_whatever_they_count_from(running, folder, name):
+    compare(running, folder, REFORMED, name, "standard")
+
+
+def compare(running, folder, group, name, calendar):
+    numbers = zarr.open_array(folder / group / name, mode="r")[:]
     expected = cftime.num2date(numbers, UNITS[name][0], calendar, only_use_cftime_datetimes=True)
-    found = decoded(running, f"{calendar}/{name}", "json")
+    found = decoded(running, f"{group}/{name}", "json")
     assert len(found) == NUMBERS
     for date, text in zip(expected, found, strict=True):
         written, _, fraction = text.partition(".")

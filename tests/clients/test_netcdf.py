@@ -110,6 +110,20 @@ def test_a_group_is_the_dataset_that_xarray_reads_from_zarr(server, root, tmp_pa
 
 
 @pytest.mark.parametrize("zarr_format", datasets.FORMATS)
+def test_a_decoded_file_has_the_values_that_xarray_decodes_with_nothing_left_to_decode(server, root, tmp_path, zarr_format):
+    expected = datasets.stored(root, zarr_format).drop_vars("level", errors="ignore")
+    file = fetch(server, f"climate{zarr_format}", tmp_path, decode="cf")
+    found = xarray.open_dataset(file, engine="netcdf4", mask_and_scale=False).load().drop_vars("level", errors="ignore")
+    assert {name for name in expected.variables if "scale_factor" in expected[name].encoding}, "nothing is packed"
+    for name in found.variables:
+        numpy.testing.assert_array_equal(found[name].values, expected[name].values, err_msg=name)
+        assert found[name].dtype == expected[name].dtype, name
+        assert not {"scale_factor", "add_offset", "missing_value"} & set(found[name].attrs), name
+    # A reader that decodes finds the same.
+    xarray.testing.assert_equal(xarray.open_dataset(file, engine="netcdf4").load().drop_vars("level", errors="ignore"), expected)
+
+
+@pytest.mark.parametrize("zarr_format", datasets.FORMATS)
 def test_random_selections_are_those_of_xarray(server, root, tmp_path, zarr_format):
     stored = datasets.stored(root, zarr_format).drop_vars("level")
     lengths = {"time": 12, "lat": 9, "lon": 7}

@@ -220,6 +220,56 @@ def long(tmp_path_factory):
         yield running, {name: values.reshape(-1) for name, (_, values) in made.items()}
 
 
+STEPS = {
+    "datetime64[Y]": "date32[day]", "datetime64[M]": "date32[day]", "datetime64[W]": "timestamp[ms]", "datetime64[D]": "date32[day]",
+    "datetime64[h]": "timestamp[ms]", "datetime64[m]": "timestamp[ms]", "datetime64[30s]": "timestamp[ms]",
+    "datetime64[ms]": "timestamp[ms]", "datetime64[10us]": "timestamp[us]", "datetime64[ns]": "timestamp[ns]",
+    "timedelta64[W]": "duration[s]", "timedelta64[D]": "duration[s]", "timedelta64[h]": "duration[s]", "timedelta64[m]": "duration[s]",
+    "timedelta64[s]": "duration[s]", "timedelta64[250ms]": "duration[ms]", "timedelta64[us]": "duration[us]", "timedelta64[ns]": "duration[ns]",
+    "timedelta64[M]": "int64", "datetime64[ps]": "int64",
+}
+"""Types of times, and what pyarrow reads them as."""
+
+
+def test_parquet_has_times_of_every_unit_as_exact_times_of_a_unit_that_it_has(tmp_path):
+    rng = numpy.random.default_rng(SEED)
+    made = {}
+    group = zarr.create_group(tmp_path / "steps", zarr_format=3)
+    for place, step in enumerate(STEPS):
+        steps = rng.integers(-2000, 2000, 50)
+        values = steps.astype("int64").view(step)
+        values[7] = numpy.array("NaT", step)
+        made[f"s{place}"] = values
+        array = group.create_array(f"s{place}", shape=(50,), dtype=values.dtype, dimension_names=["n"])
+        array[...] = values
+    with processes.zarrd(f"m={tmp_path}") as running:
+        answer = requests.get(f"{running.data('m', 'steps')}?format=parquet", timeout=SECONDS)
+    assert answer.status_code == 200, answer.text
+    file = tmp_path / "steps.parquet"
+    file.write_bytes(answer.content)
+    read = pyarrow.parquet.read_table(file)
+    rows = duckdb.sql(f"SELECT * FROM '{file}'").arrow().read_all()
+    for (name, values), (step, expected) in zip(made.items(), STEPS.items()):
+        assert str(read.schema.field(name).type) == expected, step
+        column = read.column(name)
+        assert column.null_count == 1 and not column[7].is_valid, step
+        if expected == "int64":
+            wanted = values.view("int64")
+            assert step.split("[")[0] in read.schema.field(name).metadata[b"zarr.data_type"].decode()
+            found = column.fill_null(0).to_numpy()
+            wanted = numpy.where(numpy.isnat(values), 0, wanted)
+        else:
+            found, wanted = column.to_numpy(), values
+        numpy.testing.assert_array_equal(found, wanted, err_msg=step)
+        # Without Arrow's schema spans are numbers, as in every file of pyarrow.
+        other = rows.column(name)
+        if expected.startswith("duration"):
+            assert str(other.type) == "int64", step
+            numpy.testing.assert_array_equal(other.fill_null(0).to_numpy(), column.cast("int64").fill_null(0).to_numpy(), err_msg=step)
+        elif expected != "int64":
+            numpy.testing.assert_array_equal(other.to_numpy(), values, err_msg=step)
+
+
 def test_parquet_has_each_type_in_groups_of_rows_for_pyarrow_and_duckdb(long, tmp_path):
     running, made = long
     answer = requests.get(f"{running.data('m', 'long')}?format=parquet", timeout=SECONDS * 4)

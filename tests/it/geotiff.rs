@@ -67,6 +67,31 @@ async fn rows_go_from_north_to_south_whatever_is_selected() {
 }
 
 #[tokio::test]
+async fn a_decoded_plane_has_the_values_that_attributes_describe() {
+    let store = climate().await;
+    let packed = json!({ "scale_factor": 0.5, "add_offset": -10.0, "_FillValue": 3 });
+    array(&store, "g/p", &[3, 4], "int32", &["lat", "lon"], packed, integers(0..12)).await;
+    let server = Server::of(store);
+    let stored = server.get("/v1/data/m/g/p?format=tiff").await;
+    assert_eq!(numbers(&stored.body, 12), [8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3]);
+    assert!(String::from_utf8_lossy(&stored.body).contains("SCALE"), "GDAL unpacks them");
+    let decoded = server.get("/v1/data/m/g/p?format=tiff&decode=cf").await;
+    assert_eq!(decoded.status, StatusCode::OK, "{:?}", decoded.body);
+    assert_ne!(decoded.header("etag"), stored.header("etag"));
+    let elements = &decoded.body[decoded.body.len() - 8 * 12..];
+    let found: Vec<f64> =
+        elements.as_chunks::<8>().0.iter().map(|bytes| f64::from_be_bytes(*bytes)).collect();
+    let expected = [-6.0, -5.5, -5.0, -4.5, -8.0, -7.5, -7.0, -6.5, -10.0, -9.5, -9.0];
+    assert_eq!(found[..11], expected);
+    assert!(found[11].is_nan(), "{found:?}");
+    let text = String::from_utf8_lossy(&decoded.body).to_lowercase();
+    assert!(
+        !text.contains("scale") && text.contains("nan"),
+        "they are unpacked, and NaN marks what is missing"
+    );
+}
+
+#[tokio::test]
 async fn any_range_is_that_part_of_the_file_and_a_known_tag_is_a_304() {
     let store = climate().await;
     let server = Server::of(Arc::clone(&store));

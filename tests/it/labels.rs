@@ -1,10 +1,13 @@
 //! Selections by label, end to end: what they select, what they are refused for, and what their responses depend on. Those of
 //! random datasets are compared with xarray in `tests/clients`.
 
+use std::fs;
+use std::sync::Arc;
+
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use zarrd::services::Mount;
-use zarrd::store::SharedStore;
+use zarrd::store::{LocalOptions, LocalStore, SharedStore};
 
 use crate::support::hierarchy::memory;
 use crate::support::server::{Answer, Server, erase, no_caches, put};
@@ -44,14 +47,19 @@ const DAYS: &str = "days since 2020-01-30";
 /// A store with an array `g/v` of 4 days, 3 latitudes and 4 longitudes that counts from 0. The latitudes are above its group.
 pub async fn dataset() -> SharedStore {
     let store = memory();
-    put(&store, "zarr.json", json!({ "zarr_format": 3, "node_type": "group" }).to_string()).await;
-    put(&store, "g/zarr.json", json!({ "zarr_format": 3, "node_type": "group" }).to_string()).await;
-    let packed = json!({ "scale_factor": 0.5, "add_offset": 100.0 });
-    array(&store, "g/v", &[4, 3, 4], "int32", &["time", "lat", "lon"], packed, integers(0..48)).await;
-    array(&store, "g/time", &[4], "int32", &["time"], json!({ "units": DAYS }), integers(0..4)).await;
-    array(&store, "lat", &[3], "float64", &["lat"], json!({}), doubles(&[60.0, 45.25, 30.0])).await;
-    array(&store, "g/lon", &[4], "float64", &["lon"], json!({}), doubles(&[0.0, 90.0, 180.0, 270.0])).await;
+    fill(&store).await;
     store
+}
+
+/// Stores the same.
+async fn fill(store: &SharedStore) {
+    put(store, "zarr.json", json!({ "zarr_format": 3, "node_type": "group" }).to_string()).await;
+    put(store, "g/zarr.json", json!({ "zarr_format": 3, "node_type": "group" }).to_string()).await;
+    let packed = json!({ "scale_factor": 0.5, "add_offset": 100.0 });
+    array(store, "g/v", &[4, 3, 4], "int32", &["time", "lat", "lon"], packed, integers(0..48)).await;
+    array(store, "g/time", &[4], "int32", &["time"], json!({ "units": DAYS }), integers(0..4)).await;
+    array(store, "lat", &[3], "float64", &["lat"], json!({}), doubles(&[60.0, 45.25, 30.0])).await;
+    array(store, "g/lon", &[4], "float64", &["lon"], json!({}), doubles(&[0.0, 90.0, 180.0, 270.0])).await;
 }
 
 async fn get(server: &Server, url: &str) -> Answer {
@@ -259,6 +267,50 @@ async fn a_response_changes_with_the_coordinate_it_depends_on() {
             erase(&store, key).await;
         }
         server.get(url).await.refuses(400, "no-coordinate", "");
+    }
+}
+
+#[tokio::test]
+async fn a_coordinate_that_another_program_changes_is_noticed_by_the_next_request() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let options = LocalOptions { writable: true, ..LocalOptions::default() };
+    let store: SharedStore = Arc::new(LocalStore::open(root, &options).unwrap());
+    fill(&store).await;
+    let server = Server::of(Arc::clone(&store));
+    // Other labels each time, so that no response is sent again, and enough of them for the store to report changes by now.
+    let check = async |place: usize, what: &str| {
+        for day in ["2020-01-30", "2020-01-31", "2020-02-01", "2020-02-02"] {
+            for lon in ["0", "90", "180", "270"] {
+                let url = format!("/v1/data/m/g/v?sel.lat=45.25&sel.time={day}&sel.lon={lon}");
+                let answer = get(&server, &url).await;
+                let selection = answer.header("array-selection");
+                assert!(selection.contains(&format!("lat={place},")), "{what}: {selection}");
+                let by_place = url.replace("sel.lat=45.25", &format!("isel.lat={place}"));
+                assert_eq!(answer.body, get(&server, &by_place).await.body, "{what}");
+            }
+        }
+    };
+    let above = root.join("lat/c/0");
+    for round in 0..3 {
+        check(1, "as it was").await;
+        fs::write(&above, doubles(&[61.0, 50.0, 45.25])).unwrap();
+        check(2, "written in place").await;
+        fs::write(root.join("new"), doubles(&[45.25, 50.0, 40.0])).unwrap();
+        fs::rename(root.join("new"), &above).unwrap();
+        check(0, "replaced").await;
+        array(&store, "g/lat", &[3], "float64", &["lat"], json!({}), doubles(&[0.0, 45.25, 1.0])).await;
+        check(1, "another one beside the array").await;
+        fs::rename(root.join("g/lat"), root.join(format!("away{round}"))).unwrap();
+        check(0, "without that").await;
+        fs::remove_file(&above).unwrap();
+        let url = "/v1/data/m/g/v?sel.lat=45.25";
+        server.get(url).await.refuses(400, "no-such-label", "its labels are fill values");
+        let document = fs::read_to_string(root.join("lat/zarr.json")).unwrap();
+        fs::write(root.join("lat/zarr.json"), document.replace("\"shape\":[3]", "\"shape\":[2]")).unwrap();
+        assert!(server.get(url).await.refuses(400, "invalid-request", "").contains("shape [2]"));
+        fs::write(root.join("lat/zarr.json"), document).unwrap();
+        fs::write(&above, doubles(&[60.0, 45.25, 30.0])).unwrap();
     }
 }
 

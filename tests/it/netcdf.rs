@@ -164,6 +164,52 @@ async fn a_file_has_an_array_and_its_coordinates_over_the_same_selection() {
 }
 
 #[tokio::test]
+async fn a_decoded_file_has_the_values_that_attributes_describe_and_no_other_attributes() {
+    let store = memory();
+    let packed = json!({"scale_factor": 0.5, "add_offset": 10.0, "_FillValue": -1, "valid_range": [0, 9], "units": "K"});
+    array(&store, "g/t", &[2, 2], "int16", &["time", "x"], packed, vec![4, 0, 0xff, 0xff, 2, 0, 0, 0]).await;
+    let times = json!({"units": "days since 2000-01-01", "_FillValue": 9});
+    array(&store, "g/time", &[2], "int32", &["time"], times, crate::labels::integers(3..5)).await;
+    let labels = json!({"scale_factor": 0.25});
+    array(&store, "g/x", &[2], "int16", &["x"], labels, vec![4, 0, 8, 0]).await;
+    let unsigned = json!({"_Unsigned": "true"});
+    array(&store, "g/u", &[2], "int8", &["x"], unsigned, vec![0xff, 1]).await;
+    array(&store, "g/plain", &[2], "int16", &["x"], json!({}), vec![1, 0, 2, 0]).await;
+    put(&store, "g/zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
+    let server = Server::of(store);
+    let stored = ok(&server, "/v1/data/m/g?format=nc").await;
+    assert_eq!(stored.body, ok(&server, "/v1/data/m/g?format=nc&decode=none").await.body);
+    let answer = ok(&server, "/v1/data/m/g?format=nc&decode=cf").await;
+    assert_ne!(answer.header("etag"), stored.header("etag"));
+    let file = read(&answer.body);
+    let bytes = |numbers: &[f64]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<_>>();
+    let is = |name: &str, kind: u32, expected: &[u8]| {
+        let variable = &file.variables[name];
+        assert_eq!((variable.kind, &variable.rest[..expected.len()]), (kind, expected), "{name}");
+    };
+    is("t", 6, &bytes(&[12.0, f64::NAN, 11.0, 10.0]));
+    is("time", 4, &[0, 0, 0, 3, 0, 0, 0, 4]);
+    is("x", 6, &bytes(&[1.0, 2.0]));
+    is("u", 7, &[0xff, 1]);
+    is("plain", 3, &[0, 1, 0, 2]);
+    let attributes = |name: &str| file.variables[name].attributes.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(attributes("t"), ["_FillValue", "units"]);
+    assert!(
+        f64::from_be_bytes(file.variables["t"].attributes["_FillValue"].1[..].try_into().unwrap()).is_nan()
+    );
+    assert_eq!(attributes("time"), ["_FillValue", "units"]);
+    assert_eq!((attributes("x"), attributes("u")), (vec![], vec![]));
+    // Of one array the same, in any range.
+    let one = ok(&server, "/v1/data/m/g/t?format=nc&decode=cf").await.body;
+    assert_eq!(read(&one).variables["t"].rest[..32], file.variables["t"].rest[..32]);
+    for (start, end) in [(0, 10), (one.len() - 33, one.len() - 5), (one.len() - 1, one.len())] {
+        let range = format!("bytes={start}-{}", end - 1);
+        let part = server.ask(Method::GET, "/v1/data/m/g/t?format=nc&decode=cf", &[("range", &range)]).await;
+        assert_eq!((part.status, &part.body[..]), (StatusCode::PARTIAL_CONTENT, &one[start..end]), "{range}");
+    }
+}
+
+#[tokio::test]
 async fn a_file_by_label_is_that_by_the_position_of_the_label() {
     let server = climate().await;
     let times = ok(&server, "/v1/data/m/g/time?format=json").await.json();

@@ -338,6 +338,37 @@ async fn texts(store: &SharedStore, path: &str, texts: &[String]) {
 }
 
 #[tokio::test]
+async fn texts_count_as_long_as_they_are_before_a_table_is_begun() {
+    let store = memory();
+    // A label of few bytes that many rows repeat, and values that are short where they are stored.
+    texts(&store, "site", &["s".repeat(1000), String::new()]).await;
+    array(&store, "v", &[2, 500], "uint8", &["site", "x"], json!({}), vec![1; 1000]).await;
+    texts(&store, "long", &["t".repeat(90_000), "t".repeat(90_000)]).await;
+    let mut builder = Server::build(Mount::read_only("m", store));
+    builder.read = ReadLimits { max_response_size: 100_000, ..ReadLimits::default() };
+    let server = builder.finish();
+    for format in ["csv", "json", "arrow", "parquet"] {
+        for url in ["v?coords=1", "long?coords=1"] {
+            let refused = server.get(&format!("/v1/data/m/{url}&format={format}")).await;
+            let detail = refused.refuses(413, "too-large", &format!("{url} as {format}"));
+            assert!(detail.contains("read.max_response_size"), "{detail}");
+        }
+        for url in
+            ["v?coords=1&isel.site=0&isel.x=:90", "v?coords=1&isel.site=1", "long?coords=1&isel.long=0"]
+        {
+            get(&server, &format!("/v1/data/m/{url}&format={format}")).await;
+        }
+    }
+    for format in ["json", "csv", "arrow", "nc"] {
+        let refused = server.get(&format!("/v1/data/m/long?format={format}")).await;
+        refused.refuses(413, "too-large", format);
+    }
+    for format in ["json", "csv", "arrow"] {
+        get(&server, &format!("/v1/data/m/long?format={format}&isel.long=1:2")).await;
+    }
+}
+
+#[tokio::test]
 async fn rows_with_long_labels_are_sent_a_few_at_a_time() {
     const ROWS: u64 = 100;
     let store = memory();

@@ -192,7 +192,8 @@ impl ElementsRequest {
         };
         let plan = plan.map_err(|error| self.check_cost(state, error.into()))?;
         // What has variable length is written whole, and is at least as long as its bytes.
-        let plan = plan.with_heap_limit(state.options.max_buffered_response_size);
+        let left = state.engine.read.max_response_size.saturating_sub(plan.response_bytes());
+        let plan = plan.with_heap_limit(state.options.max_buffered_response_size.min(left));
         let is_repeated = is_repeated(state, head, &plan);
         let permit = state
             .traffic

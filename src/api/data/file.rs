@@ -10,11 +10,13 @@ use super::query::DataQuery;
 use crate::api::export::geotiff::GeoTiffRequest;
 use crate::api::export::netcdf::NetcdfRequest;
 use crate::api::export::source_finder::SourceFinder;
+use crate::api::export::sources::{ExportSource, ExportSources};
 use crate::api::label_params::positions;
 use crate::auth::caller::Caller;
 use crate::error::ErrorClass;
 use crate::hierarchy::Node;
 use crate::http::problem::Problem;
+use crate::reduce::CfError;
 use crate::render::netcdf::NetcdfVariant;
 use crate::render::{Format, geotiff};
 use crate::services::extract::NodeTarget;
@@ -52,6 +54,7 @@ pub(super) async fn file(
         }
         Node::Group(_) => {
             let sources = finder.of_group(node, names, &query.selection).await?;
+            let sources = decoded(sources, query)?;
             return NetcdfRequest::new(sources, variant(query), names.is_some())?
                 .respond(state, target, head)
                 .await;
@@ -67,11 +70,19 @@ pub(super) async fn file(
     let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
     let subset = selection.subset(metadata)?;
     if is_plane {
-        let request = GeoTiffRequest::new(state, head, &finder, node, subset).await?;
+        let request = GeoTiffRequest::new(state, head, &finder, node, subset, query.format.decodes()).await?;
         return request.respond(state, target, head).await;
     }
-    let sources = finder.of_array(node, subset).await?;
+    let sources = decoded(finder.of_array(node, subset).await?, query)?;
     NetcdfRequest::new(sources, variant(query), names.is_some())?.respond(state, target, head).await
+}
+
+/// The arrays as the query wants their elements: as they are stored, or decoded.
+fn decoded(mut sources: ExportSources, query: &DataQuery) -> Result<ExportSources, CfError> {
+    if query.format.decodes() {
+        sources.sources.iter_mut().try_for_each(ExportSource::decode)?;
+    }
+    Ok(sources)
 }
 
 fn variant(query: &DataQuery) -> NetcdfVariant {

@@ -128,10 +128,11 @@ pub(crate) async fn post_root_data(
 }
 
 async fn post(state: &AppState, spec: &RouteSpec, request: Request) -> Result<Response, Problem> {
-    let target = NodeTarget::new(&state.mounts, spec, request.uri(), request.extensions())?;
     if append_query::appends(request.uri()) {
+        let target = NodeTarget::to_write(&state.mounts, spec, &request)?;
         // Boxed, because the large future would enlarge every future around it.
         return Box::pin(append(state, target, request)).await;
     }
+    let target = NodeTarget::new(&state.mounts, spec, request.uri(), request.extensions())?;
     query_body::respond(state, target, request).await
 }

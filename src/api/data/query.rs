@@ -33,7 +33,8 @@ pub(crate) struct FormatParams {
     header: Option<bool>,
     /// `cf`: the elements are decoded to the values that the CF attributes `_FillValue`, `missing_value`, `scale_factor`,
     /// `add_offset` and `_Unsigned` describe, in the types that xarray gives them, and numbers of a unit since a date to times.
-    /// `none` (default): the elements as they are stored. Tables in CSV and JSON are decoded by default, and labels of every table.
+    /// In `nc` and `tiff` times stay numbers. `none` (default): the elements as they are stored. Tables in CSV and JSON are decoded by
+    /// default, and labels of every table.
     #[param(value_type = Option<String>)]
     decode: Option<bool>,
     /// Data type to which real numbers are cast: `float32` and the like, or `safe`, which is float32 for float16, and float64 for

@@ -9,7 +9,8 @@ use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
 use super::error::ExportError;
 use crate::array::{ReadContext, Snapshot};
-use crate::render::dataset::ElementEncoding;
+use crate::render::CfDecoding;
+use crate::render::dataset::{DatasetError, ElementEncoding};
 use crate::services::engine::ArrayEngine;
 
 /// A part of a response.
@@ -17,14 +18,49 @@ enum ExportPart {
     /// Bytes that are known.
     Bytes(BytesMut),
     /// Elements that are read and encoded.
-    Elements { snapshot: Snapshot, encoding: Arc<ElementEncoding> },
+    Elements { snapshot: Snapshot, steps: Arc<ElementSteps> },
+}
+
+/// What is done with elements that were read.
+struct ElementSteps {
+    /// Elements are decoded to the values that their attributes describe, if at all,
+    decoding: Option<CfDecoding>,
+    /// and written in the types and the byte order of the format.
+    encoding: ElementEncoding,
+}
+
+impl ElementSteps {
+    /// Bytes of an element as it is read.
+    fn stored_bytes(&self) -> u64 {
+        let decoded = self.decoding.as_ref().map(CfDecoding::stored_bytes);
+        decoded.unwrap_or(self.encoding.element_bytes()) as u64
+    }
+
+    /// The bytes that elements of this many bytes become.
+    fn written_bytes(&self, stored_bytes: u64) -> u64 {
+        (stored_bytes / self.stored_bytes().max(1)).saturating_mul(self.encoding.value_bytes() as u64)
+    }
+
+    fn are_identity(&self) -> bool {
+        self.decoding.is_none() && self.encoding.is_identity()
+    }
+
+    /// The values of whole elements as they are sent.
+    fn apply(&self, items: &[u8]) -> Result<Bytes, DatasetError> {
+        let mut written = Vec::new();
+        match &self.decoding {
+            None => self.encoding.encode(items, &mut written)?,
+            Some(decoding) => self.encoding.encode(&decoding.decode(items), &mut written)?,
+        }
+        Ok(written.into())
+    }
 }
 
 impl ExportPart {
     fn bytes(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
-            Self::Elements { snapshot, encoding } => encoding.encoded_bytes(snapshot.plan().response_bytes()),
+            Self::Elements { snapshot, steps } => steps.written_bytes(snapshot.plan().response_bytes()),
         }
     }
 }
@@ -45,9 +81,20 @@ impl ExportBody {
         }
     }
 
-    /// Appends elements.
+    /// Appends elements as they are stored.
     pub(crate) fn push_elements(&mut self, snapshot: Snapshot, encoding: ElementEncoding) {
-        self.parts.push(ExportPart::Elements { snapshot, encoding: Arc::new(encoding) });
+        self.push_decoded(snapshot, None, encoding);
+    }
+
+    /// Appends elements, decoded to the values that their attributes describe where there is a decoding.
+    pub(crate) fn push_decoded(
+        &mut self,
+        snapshot: Snapshot,
+        decoding: Option<CfDecoding>,
+        encoding: ElementEncoding,
+    ) {
+        self.parts
+            .push(ExportPart::Elements { snapshot, steps: Arc::new(ElementSteps { decoding, encoding }) });
     }
 
     /// The length of the response.
@@ -81,46 +128,37 @@ impl ExportBody {
                     let bytes = bytes.freeze().slice(start..end);
                     stream::once(std::future::ready(Ok(bytes))).boxed()
                 }
-                ExportPart::Elements { snapshot, encoding } => {
-                    encoded(&engine, snapshot, encoding, within, &trace)
-                }
+                ExportPart::Elements { snapshot, steps } => written(&engine, snapshot, steps, within, &trace),
             })
             .boxed()
     }
 }
 
-/// A byte range of encoded elements. It may start and end within a value; whole elements are encoded.
-fn encoded(
+/// A byte range of elements as they are sent. It may start and end within a value; whole elements are encoded.
+fn written(
     engine: &ArrayEngine,
     snapshot: Snapshot,
-    encoding: Arc<ElementEncoding>,
+    steps: Arc<ElementSteps>,
     wanted: Range<u64>,
     trace: &Arc<ReadContext>,
 ) -> BoxStream<'static, Result<Bytes, ExportError>> {
-    let (element, value) = (encoding.element_bytes() as u64, encoding.value_bytes() as u64);
+    let (element, value) = (steps.stored_bytes(), steps.encoding.value_bytes() as u64);
     let source =
         (wanted.start / value).saturating_mul(element)..wanted.end.div_ceil(value).saturating_mul(element);
-    let mut at = encoding.encoded_bytes(source.start);
+    let mut at = steps.written_bytes(source.start);
     let (cpu, timed) = (engine.cpu.clone(), Arc::clone(trace));
     engine
         .reader
         .elements(snapshot, source, trace)
         .map_err(ExportError::from)
         .and_then(move |part| {
-            let (cpu, encoding, items) = (cpu.clone(), Arc::clone(&encoding), part.into_items());
+            let (cpu, steps, items) = (cpu.clone(), Arc::clone(&steps), part.into_items());
             let (trace, wanted, start) = (Arc::clone(&timed), wanted.clone(), at);
-            at += encoding.encoded_bytes(items.len() as u64);
+            at += steps.written_bytes(items.len() as u64);
             async move {
                 let begun = Instant::now();
-                let part = if encoding.is_identity() {
-                    items
-                } else {
-                    let encode = move || {
-                        let mut out = Vec::new();
-                        encoding.encode(&items, &mut out).map(|()| Bytes::from(out))
-                    };
-                    cpu.run(encode).await??
-                };
+                let part =
+                    if steps.are_identity() { items } else { cpu.run(move || steps.apply(&items)).await?? };
                 trace.add_encode_time(begun);
                 let within = |place: u64| usize::try_from(place.saturating_sub(start)).unwrap_or(usize::MAX);
                 let length = part.len();

@@ -42,7 +42,8 @@ pub(crate) struct GeoTiffRequest {
 }
 
 impl GeoTiffRequest {
-    /// A file of a selection of an array.
+    /// A file of a selection of an array, with its elements decoded to the numbers that its attributes describe, or as they are
+    /// stored.
     ///
     /// # Errors
     /// 400 if the selection is no plane with a place, or the format has no type for its elements; failures of reading.
@@ -52,15 +53,22 @@ impl GeoTiffRequest {
         finder: &SourceFinder<'_>,
         node: Arc<OpenNode>,
         subset: Subset,
+        decodes: bool,
     ) -> Result<Self, Problem> {
-        let metadata = node.array()?.metadata();
+        let variable = node.array()?.path().name().to_owned();
+        let mut plane = FoundPlane::of_array((state, head), finder, node, subset).await?;
+        let Some(array) = plane.sources.sources.last_mut() else {
+            return Err(Problem::from_class(ErrorClass::Internal));
+        };
+        if decodes {
+            array.decode()?;
+        }
+        let metadata = array.metadata();
         // The bytes are the same.
         let data_type = read_as(&metadata.attributes, &metadata.data_type);
-        let variable = node.array()?.path().name().to_owned();
         let Some(encoding) = ElementEncoding::netcdf(&data_type) else {
             return Err(DatasetError::UnsupportedType { variable, data_type: data_type.name() }.into());
         };
-        let plane = FoundPlane::of_array((state, head), finder, node, subset).await?;
         if plane.size.contains(&0) {
             let detail = "`format=tiff` has at least one pixel, and the selection has no element";
             return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(detail));
@@ -155,7 +163,8 @@ impl ExportResponse for GeoTiffRequest {
         let mut body = ExportBody::default();
         body.push_bytes(&file.header);
         if let Some(snapshot) = snapshots.pop() {
-            body.push_elements(snapshot, self.encoding.clone());
+            let decoding = self.plane.sources.sources.last().and_then(|array| array.decoding().cloned());
+            body.push_decoded(snapshot, decoding, self.encoding.clone());
         }
         if body.bytes() != file.bytes {
             return Err(DatasetError::ElementCount.into());

@@ -7,6 +7,7 @@
 
 pub(crate) mod body;
 mod classic_integers;
+mod decoded_variable;
 mod empty_dimensions;
 pub(crate) mod error;
 pub(crate) mod fitting;

@@ -84,7 +84,9 @@ impl NetcdfRequest {
         head: &Parts,
     ) -> Result<Response, Problem> {
         let plans = plans(&self.sources, &state.engine.read).map_err(|error| self.too_large(state, error))?;
-        let most_text = state.options.max_buffered_response_size;
+        let elements = plans.iter().map(Plan::response_bytes).fold(0, u64::saturating_add);
+        let left = state.engine.read.max_response_size.saturating_sub(elements);
+        let most_text = state.options.max_buffered_response_size.min(left);
         let plans: Vec<Plan> = plans.into_iter().map(|plan| plan.with_heap_limit(most_text)).collect();
         let has_texts = self.sources.sources.iter().any(|source| is_text(&source.metadata().data_type));
         let held = held_bytes(&self.sources, &plans);
@@ -92,7 +94,8 @@ impl NetcdfRequest {
         let admission = &state.traffic.admission;
         let mut permit =
             admission.acquire(AdmissionRequest::to_elements(head), held.saturating_add(texts)).await?;
-        let (mut answer, text_bytes) = respond_to(&self, state, head, &plans).await?;
+        let file = NetcdfContent { request: &self, most_text };
+        let (mut answer, text_bytes) = respond_to(&file, state, head, &plans).await?;
         permit.release(texts.saturating_sub(text_bytes));
         let headers = answer.headers_mut();
         headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
@@ -158,6 +161,8 @@ impl NetcdfRequest {
             })
         });
         let variables: Vec<VariableSource> = variables.collect();
+        let decodings: Vec<_> =
+            self.sources.sources.iter().map(|source| source.decoding().cloned()).collect();
         let (attributes, variant) = (self.sources.attributes(), self.variant);
         let bytes = self.sources.attribute_bytes().saturating_add(1024 * variables.len() as u64);
         let make = move || -> Result<ExportBody, DatasetError> {
@@ -166,10 +171,10 @@ impl NetcdfRequest {
             let mut body = ExportBody::default();
             body.push_bytes(&file.header);
             let parts = file.places.iter().zip(&dataset.variables).zip(snapshots.into_iter().zip(&texts));
-            for ((place, variable), (snapshot, texts)) in parts {
+            for (((place, variable), (snapshot, texts)), decoding) in parts.zip(decodings) {
                 match (&variable.encoding, texts) {
                     (VariableEncoding::Numbers(encoding), _) => {
-                        body.push_elements(snapshot, encoding.clone());
+                        body.push_decoded(snapshot, decoding, encoding.clone());
                     }
                     (_, Some(texts)) => body.push_bytes(&texts.cells(place.cell_bytes)),
                     (_, None) => return Err(DatasetError::ElementCount),
@@ -183,13 +188,20 @@ impl NetcdfRequest {
     }
 }
 
-impl ExportResponse for NetcdfRequest {
+/// What a request is answered with.
+struct NetcdfContent<'r> {
+    request: &'r NetcdfRequest,
+    /// The most bytes of texts.
+    most_text: u64,
+}
+
+impl ExportResponse for NetcdfContent<'_> {
     fn sources(&self) -> &ExportSources {
-        &self.sources
+        &self.request.sources
     }
 
     fn form(&self) -> String {
-        format!("{FORM} {:?}", self.variant)
+        format!("{FORM} {:?}", self.request.variant)
     }
 
     async fn send(
@@ -200,8 +212,7 @@ impl ExportResponse for NetcdfRequest {
         version: &Version,
         trace: &Arc<ReadContext>,
     ) -> Result<(Response, u64), ExportError> {
-        let most_text = state.options.max_buffered_response_size;
-        let (body, text_bytes) = self.body(state, snapshots, most_text, trace).await?;
+        let (body, text_bytes) = self.request.body(state, snapshots, self.most_text, trace).await?;
         let content_type = HeaderValue::from_static(FORMAT.media_type);
         Ok((respond(&state.engine, head, version, content_type, body, trace).await?, text_bytes))
     }

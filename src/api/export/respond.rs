@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::body::ExportBody;
 use super::error::ExportError;
-use super::sources::ExportSources;
+use super::sources::{ExportSource, ExportSources};
 use crate::array::{Plan, ReadContext, Snapshot};
 use crate::http::body::content_length_body;
 use crate::http::range;
@@ -31,12 +31,17 @@ const VARIABLE_BYTES: u64 = 16 << 10;
 /// The memory in bytes of a response in flight: segments of the largest array, what they are encoded to, and the description.
 pub(crate) fn held_bytes(sources: &ExportSources, plans: &[Plan]) -> u64 {
     // The segment that is sent and the next one, and the values that one becomes.
-    let segments = |plan: &Plan| {
+    let segments = |(source, plan): (&ExportSource, &Plan)| {
         let segment = plan.segment_bytes();
+        let decoded = source.decoding().map_or(0, |decoding| {
+            let (value, stored) = (decoding.data_type().element_bytes(), decoding.stored_bytes().max(1));
+            // What is decoded is encoded from there.
+            segment.saturating_mul(2 * value.div_ceil(stored) as u64)
+        });
         let encoded = segment.saturating_mul(growth(&plan.array().metadata().data_type));
-        plan.response_bytes().min(segment.saturating_mul(2)).saturating_add(encoded)
+        plan.response_bytes().min(segment.saturating_mul(2)).saturating_add(encoded).saturating_add(decoded)
     };
-    let segments = plans.iter().map(segments).max().unwrap_or(0);
+    let segments = sources.sources.iter().zip(plans).map(segments).max().unwrap_or(0);
     let chunks = plans.iter().map(Plan::chunks).fold(0, u64::saturating_add);
     segments.saturating_add(chunks.saturating_mul(CHUNK_BYTES)).saturating_add(described_bytes(sources))
 }
@@ -89,6 +94,9 @@ pub(crate) fn version_of(form: &str, sources: &ExportSources, snapshots: &[Snaps
         add(format!("{omitted:?}").as_bytes());
     }
     for (source, snapshot) in sources.sources.iter().zip(snapshots) {
+        if source.decoding().is_some() {
+            add(b"decoded");
+        }
         add(format!("{:?} {} {:?}", source.name, source.array.path(), source.subset).as_bytes());
         versions.extend(source.node.located.versions());
         versions.extend(snapshot.versions());

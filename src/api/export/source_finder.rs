@@ -368,6 +368,7 @@ impl SourceFinder<'_> {
                     subset,
                     dimension_names,
                     is_coordinate,
+                    decoded: None,
                 })));
             }
             group = current.parent();
@@ -414,7 +415,7 @@ type FoundArray = Result<(Arc<OpenNode>, Arc<Array>), ArrayError>;
 fn source(name: String, node: Arc<OpenNode>, array: Arc<Array>, subset: Subset) -> ExportSource {
     let dimension_names = names_of(array.metadata());
     let is_coordinate = matches!(dimension_names.as_slice(), [Some(dimension)] if *dimension == name);
-    ExportSource { name, node, array, subset, dimension_names, is_coordinate }
+    ExportSource { name, node, array, subset, dimension_names, is_coordinate, decoded: None }
 }
 
 /// The names of the dimensions, as many as there are.

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName};
 
+use super::decoded_variable::DecodedVariable;
 use crate::array::{Array, ArrayError, OpenNode};
 use crate::chunk::Subset;
 use crate::http::validators::from_text;
 use crate::metadata::{ArrayMetadata, Attributes};
+use crate::reduce::CfError;
+use crate::render::CfDecoding;
 
 /// The variables of the group that a response does not have.
 const VARIABLES_OMITTED: HeaderName = HeaderName::from_static("variables-omitted");
@@ -26,6 +29,8 @@ pub(crate) struct ExportSource {
     pub(crate) dimension_names: Vec<Option<String>>,
     /// Whether it has the labels of the dimension of its name.
     pub(crate) is_coordinate: bool,
+    /// How it is decoded, if it is.
+    pub(crate) decoded: Option<Arc<DecodedVariable>>,
 }
 
 /// A variable that a response does not have, and why.
@@ -52,9 +57,27 @@ pub(crate) struct ExportSources {
 }
 
 impl ExportSource {
-    /// The metadata of the array.
+    /// The metadata of the array, as decoded.
     pub(crate) fn metadata(&self) -> &Arc<ArrayMetadata> {
-        self.array.shared_metadata()
+        match &self.decoded {
+            Some(decoded) => &decoded.metadata,
+            None => self.array.shared_metadata(),
+        }
+    }
+
+    /// The same array, with its elements decoded to the numbers that its attributes describe.
+    ///
+    /// # Errors
+    /// [`CfError::Missing`].
+    pub(crate) fn decode(&mut self) -> Result<(), CfError> {
+        let decoded = DecodedVariable::new(self.array.metadata(), self.is_coordinate)?;
+        self.decoded = decoded.map(Arc::new);
+        Ok(())
+    }
+
+    /// How the elements are decoded, if they are.
+    pub(crate) fn decoding(&self) -> Option<&CfDecoding> {
+        self.decoded.as_ref().map(|decoded| &decoded.decoding)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::api::nodes::schema::NodeSchema;
 use crate::api::store::write::check_writable;
 use crate::array::OpenNode;
 use crate::auth::caller::Caller;
-use crate::auth::{KeyScope, Permission, Scope};
+use crate::auth::{KeyScope, Permission, Scope, check_derived};
 use crate::error::{Classify, ErrorClass};
 use crate::http::base_path::BasePath;
 use crate::http::conditions::Conditions;
@@ -102,7 +102,7 @@ pub(crate) async fn put_node(
     drop(writer.check_new(&path, &documents, may_make).await.map_err(problem)?);
     let create = async move {
         let _held = held;
-        writer.create(&path, &documents).await
+        writer.create(&path, &documents, None).await
     };
     committed(&state, create).await?;
     created(&state, &target, sender, base).await
@@ -198,7 +198,8 @@ pub(crate) async fn patch_root_node(
 
 /// Erase a node
 ///
-/// Erases an array, or a group with all that is below it, where the mount lets prefixes be erased (`allow_prefix_delete`).
+/// Erases an array, or a group with all that is below it, where the mount lets prefixes be erased (`allow_prefix_delete`). Where there is
+/// no node but values are stored below the path, as an erasure or a move leaves them that broke off, it erases them.
 #[utoipa::path(
     delete,
     path = NODE.template,
@@ -268,9 +269,14 @@ async fn like(target: &NodeTarget, caller: &Caller, path: &str) -> Result<Arc<Ar
     let missing = || invalid("`like`: there is no array at this path of the mount");
     let path = NodePath::parse(path.trim_matches('/')).map_err(|_error| missing())?;
     let read = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
-    if !caller.rights().allows(&target.mount.name, &read) {
+    let (rights, mount) = (caller.rights(), &target.mount.name);
+    if !rights.allows(mount, &read) {
         return Err(missing());
     }
+    // An array below another one may be made of keys beside it.
+    check_derived(rights, mount, &target.opener, &read)
+        .await
+        .map_err(|problem| problem.extension("written", false))?;
     let node = target.opener.open(&path).await;
     let node =
         node.map_err(|error| if error.class() == ErrorClass::NotFound { missing() } else { error.into() })?;

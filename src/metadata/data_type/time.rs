@@ -95,6 +95,7 @@ impl TimeUnit {
 pub struct TimeStep {
     unit: TimeUnit,
     scale_factor: u32,
+    has_julian_dates: bool,
 }
 
 impl TimeStep {
@@ -102,7 +103,7 @@ impl TimeStep {
     #[must_use]
     pub const fn new(unit: TimeUnit, scale_factor: u32) -> Option<Self> {
         match scale_factor {
-            1..=0x7fff_ffff => Some(Self { unit, scale_factor }),
+            1..=0x7fff_ffff => Some(Self { unit, scale_factor, has_julian_dates: false }),
             _ => None,
         }
     }
@@ -117,6 +118,19 @@ impl TimeStep {
     #[must_use]
     pub const fn scale_factor(self) -> u32 {
         self.scale_factor
+    }
+
+    /// The same step, whose dates before 1582-10-15 are written as text in the Julian calendar, as those of the calendar `standard`
+    /// of CF are. No stored type is such.
+    #[must_use]
+    pub const fn with_julian_dates(self) -> Self {
+        Self { has_julian_dates: true, ..self }
+    }
+
+    /// Whether dates before 1582-10-15 are written in the Julian calendar.
+    #[must_use]
+    pub const fn has_julian_dates(self) -> bool {
+        self.has_julian_dates
     }
 }
 

@@ -9,6 +9,7 @@ use half::{bf16, f16};
 use super::error::DatasetError;
 use super::external_type::ExternalType;
 use crate::metadata::{DataType, SmallFloat};
+use crate::render::byte_order::{push_reversed, reverse_units};
 
 /// Most bytes of a float64's significand: whole numbers to 2^53 are exact, larger ones if their low bits are zero.
 const EXACT_BITS: u32 = f64::MANTISSA_DIGITS;
@@ -182,12 +183,7 @@ impl ElementEncoding {
         out.reserve(items.len().saturating_mul(self.value_bytes));
         match self.step {
             Step::Reverse if self.is_identity() => out.extend_from_slice(elements),
-            Step::Reverse => {
-                let start = out.len();
-                out.extend_from_slice(elements);
-                let copied = out.get_mut(start..).unwrap_or_default();
-                copied.chunks_exact_mut(self.element_bytes).for_each(<[u8]>::reverse);
-            }
+            Step::Reverse => push_reversed(elements, self.element_bytes, out),
             Step::Widen => items.for_each(|item| out.extend_from_slice(&signed(item).to_be_bytes())),
             Step::WidenUnsigned => {
                 items.for_each(|item| out.extend_from_slice(&unsigned(item).to_be_bytes()));
@@ -222,7 +218,7 @@ impl ElementEncoding {
         }
         let mut values = Vec::new();
         self.encode(&elements, &mut values)?;
-        values.chunks_exact_mut(self.value_bytes).for_each(<[u8]>::reverse);
+        reverse_units(&mut values, self.value_bytes);
         Ok(values.into())
     }
 

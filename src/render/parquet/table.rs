@@ -1,7 +1,11 @@
 //! [`ParquetTable`]: writes a table as a Parquet file.
 
+use arrow_schema::Field;
+
+use super::described_schema;
 use super::page::page;
 use super::thrift_writer::ThriftWriter;
+use super::times::StoredTime;
 use super::types::ParquetType;
 use crate::codec::ContentCoding;
 use crate::metadata::DataType;
@@ -47,6 +51,10 @@ struct RowGroup {
 pub(in crate::render) struct ParquetTable {
     columns: Vec<TableColumn>,
     types: Vec<ParquetType>,
+    /// How times are stored that the file has no type for.
+    times: Vec<Option<StoredTime>>,
+    /// The columns as Arrow has them, if some of them are not what they are without that.
+    schema: Option<String>,
     groups: Vec<RowGroup>,
     /// Bytes that are written.
     written: u64,
@@ -73,14 +81,29 @@ impl ParquetTable {
     /// # Errors
     /// [`RenderError::UnsupportedType`].
     pub(in crate::render) fn new(columns: Vec<TableColumn>) -> Result<Self, RenderError> {
-        let of_column = |column: &TableColumn| {
+        let times: Vec<Option<StoredTime>> =
+            columns.iter().map(|column| StoredTime::of(&column.data_type)).collect();
+        let field = |(column, time): (&TableColumn, &Option<StoredTime>)| {
             let field = table_field(column)?;
+            Ok(match time {
+                // The type of the array is in the metadata of a field, and that is another one.
+                Some(time) => Field::new(field.name(), time.arrow_type(), field.is_nullable()),
+                None => field,
+            })
+        };
+        let fields: Vec<Field> = columns.iter().zip(&times).map(field).collect::<Result<_, RenderError>>()?;
+        let of_column = |(column, field): (&TableColumn, &Field)| {
             ParquetType::of(field.data_type(), field.is_nullable())
                 .ok_or_else(|| RenderError::UnsupportedType { data_type: column.data_type.name() })
         };
-        let types = columns.iter().map(of_column).collect::<Result<_, _>>()?;
+        let types = columns.iter().zip(&fields).map(of_column).collect::<Result<_, _>>()?;
+        let is_needed = columns.iter().zip(&fields).any(|(column, field)| {
+            let is_time = matches!(column.data_type, DataType::DateTime64(_) | DataType::TimeDelta64(_));
+            described_schema::is_needed(field.data_type(), is_time)
+        });
+        let schema = is_needed.then(|| described_schema::text(&fields));
         let group_bytes = columns.iter().map(described_bytes).fold(DESCRIBED_BYTES, u64::saturating_add);
-        Ok(Self { columns, types, groups: Vec::new(), written: 0, group_bytes })
+        Ok(Self { columns, types, times, schema, groups: Vec::new(), written: 0, group_bytes })
     }
 
     /// The footer (`FileMetaData`).
@@ -101,9 +124,10 @@ impl ParquetTable {
             });
             file.i64(3, self.groups.iter().map(|group| group.rows).sum());
             file.structures(4, &self.groups, |out, group| self.put_group(out, group));
-            let units: Vec<(String, &str)> = self.columns.iter().flat_map(units).collect();
-            if !units.is_empty() {
-                file.structures(5, &units, |pair, (key, value)| {
+            let schema = self.schema.as_deref().map(|schema| (described_schema::KEY.to_owned(), schema));
+            let pairs: Vec<(String, &str)> = self.columns.iter().flat_map(units).chain(schema).collect();
+            if !pairs.is_empty() {
+                file.structures(5, &pairs, |pair, (key, value)| {
                     pair.text(1, key);
                     pair.text(2, value);
                 });
@@ -171,8 +195,10 @@ impl TableWriter for ParquetTable {
             return Ok(());
         }
         let mut chunks = Vec::with_capacity(self.columns.len());
-        for (column, kind) in table_arrays(&self.columns, rows)?.iter().zip(&self.types) {
-            let plain = page(column, kind.is_optional)?;
+        let arrays = table_arrays(&self.columns, rows)?;
+        for ((column, kind), time) in arrays.iter().zip(&self.types).zip(&self.times) {
+            let cast = time.map(|time| time.cast(column)).transpose()?;
+            let plain = page(cast.as_ref().unwrap_or(column), kind.is_optional)?;
             let (codec, stored) = match ContentCoding::Zstd.encode(&plain) {
                 Ok(encoded) if encoded.len() < plain.len() => (ZSTD, encoded),
                 // Without memory for it, or without a gain, they are stored as they are.
@@ -220,7 +246,6 @@ impl TableWriter for ParquetTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::DataType;
     use crate::render::table::ColumnContent;
     use crate::render::test_elements::fixed;
 

@@ -7,7 +7,7 @@
 //! | integers | `INT32` or `INT64` with their width and sign |
 //! | `Timestamp` | `INT64` as a local timestamp; seconds become milliseconds |
 //! | `Date32` | `INT32` as a date |
-//! | `Duration` | `INT64` |
+//! | `Duration` | `INT64`; the schema under `ARROW:schema` has its unit |
 //! | `Utf8`, `Binary`, `FixedSizeBinary` | `BYTE_ARRAY`, texts as such |
 
 use arrow_schema::{DataType as ArrowType, TimeUnit};

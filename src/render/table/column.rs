@@ -69,6 +69,22 @@ impl TableColumn {
         labels.variable_elements().map(<[u8]>::len).max().unwrap_or(0) as u64
     }
 
+    /// Bytes of its labels in a table of this many rows, if they are of variable length; saturates.
+    #[must_use]
+    pub fn label_bytes(&self, rows: u64) -> u128 {
+        let ColumnContent::Labels(LabelColumn { labels: LabelSource::Elements(labels), count, .. }) =
+            &self.content
+        else {
+            return 0;
+        };
+        if !self.data_type.is_variable() {
+            return 0;
+        }
+        // Every label is in as many rows as another.
+        let once: u128 = labels.variable_elements().map(|label| label.len() as u128).sum();
+        once.saturating_mul((rows / (*count).max(1)).into())
+    }
+
     /// The most bytes of a cell with its name, about; of texts of variable length those of an empty one.
     #[must_use]
     pub fn max_bytes(&self) -> u64 {

@@ -43,10 +43,9 @@ impl FoundCoordinate {
             let Some(group) = below.parent() else { break };
             // A name that no node can have is of no coordinate.
             let Ok(path) = group.child(name) else { break };
-            let need = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
-            found.is_public &= rights.are_those_of_all(&target.mount.name, &need);
+            found.is_public &= is_public(target, rights, &path);
             below = group;
-            if !rights.allows(&target.mount.name, &need) {
+            if !may_read(target, rights, &path) {
                 found.nodes.push(NodeAbove { path, found: FoundAbove::Unknown });
                 continue;
             }
@@ -72,4 +71,18 @@ impl FoundCoordinate {
         }
         Ok(found)
     }
+}
+
+/// Whether the caller may read a node.
+pub(super) fn may_read(target: &NodeTarget, rights: &Rights, path: &NodePath) -> bool {
+    rights.allows(&target.mount.name, &to_read(path))
+}
+
+/// Whether every caller may read a node.
+pub(super) fn is_public(target: &NodeTarget, rights: &Rights, path: &NodePath) -> bool {
+    rights.are_those_of_all(&target.mount.name, &to_read(path))
+}
+
+fn to_read(path: &NodePath) -> Permission {
+    Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()))
 }

@@ -1,24 +1,25 @@
 //! [`LabelSelection`]: what labels select along the dimensions of an array, and what that was read from.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde_json::json;
 
-use super::find::FoundCoordinate;
+use super::find::{FoundCoordinate, is_public, may_read};
 use super::read::ReadCoordinate;
-use crate::array::{ChunkVersions, Dependencies};
+use crate::array::Dependencies;
 use crate::auth::caller::Caller;
 use crate::chunk::AxisPositions;
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
-use crate::labels::{DimensionQuery, LabelError, SelectedLabels};
+use crate::labels::{DimensionLabels, DimensionQuery, LabelError, SelectedLabels};
 use crate::services::extract::NodeTarget;
+use crate::services::known_coordinate::KnownCoordinate;
 use crate::services::state::AppState;
 use crate::store::Version;
-use crate::views::{FoundAbove, NodeAbove};
 
 /// What labels select along one dimension.
 #[derive(Clone, Debug)]
@@ -36,11 +37,9 @@ pub(crate) struct LabelledDimension {
 pub(crate) struct UsedLabels {
     /// The versions of their documents and chunks.
     pub(crate) versions: Vec<Option<Version>>,
-    nodes: Vec<NodeAbove>,
-    /// The chunks of each coordinate; `None` if one of them is not stored.
-    chunks: Vec<Option<ChunkVersions>>,
-    /// Whether a caller with other rights could get something else.
-    is_private: bool,
+    dependencies: Vec<Arc<Dependencies>>,
+    /// Whether a caller with other rights could get something else, or a change would not be noticed later.
+    is_uncacheable: bool,
 }
 
 /// What labels select along the dimensions of an array.
@@ -69,49 +68,84 @@ impl LabelRequest<'_> {
         requested: &[(&str, u64, &DimensionQuery)],
         wrap: Option<f64>,
     ) -> Result<LabelSelection, Problem> {
-        let Self { state, head, target } = self;
         let began = Instant::now();
-        let rights = Caller::of(&head.extensions).rights();
         let mut selection = LabelSelection::default();
         // One after the other: a request that waits for memory must hold none.
         for &(name, length, query) in requested {
-            let found = FoundCoordinate::of_dimension(target, rights, array, name, began).await?;
-            let used = &mut selection.used;
-            used.is_private |= !found.is_public;
-            used.nodes.extend(found.nodes);
-            let Some((path, node, coordinate)) = found.coordinate else { return Err(no_coordinate(name)) };
-            if coordinate.metadata().shape != [length] {
-                return Err(other_length(name, &path, &coordinate.metadata().shape, length));
-            }
-            let read = ReadCoordinate::of_array(state, head, name, &node, &coordinate).await?;
-            used.versions.extend(read.versions);
-            used.chunks.push(read.chunks);
-            let (labels, query) = (read.coordinate, query.clone());
+            let labels = self.labels(array, (name, length), &mut selection.used, began).await?;
+            let query = query.clone();
             let (work, member) = (query.work_bytes(length), query.member());
             let select = move || labels.select_by(&query, wrap);
-            let selected = state.engine.cpu.run_or_inline(work, select).await?;
+            let selected = self.state.engine.cpu.run_or_inline(work, select).await?;
             let SelectedLabels { positions, label } = selected.map_err(|error| problem(error, member))?;
             selection.dimensions.push(LabelledDimension { name: name.to_owned(), positions, label });
         }
         Ok(selection)
     }
+
+    /// The labels of a dimension, which has a name and a length; `used` takes in what they depend on.
+    async fn labels(
+        &self,
+        array: &NodePath,
+        (name, length): (&str, u64),
+        used: &mut UsedLabels,
+        began: Instant,
+    ) -> Result<Arc<DimensionLabels>, Problem> {
+        let Self { state, head, target } = self;
+        let (rights, caches) = (Caller::of(&head.extensions).rights(), &state.responses);
+        let key = KnownCoordinate::key(&target.mount.cache_name, array, name);
+        if let Some(known) = caches.known_coordinates.get(&key)
+            && known.visited.iter().all(|path| may_read(target, rights, path))
+            && known.is_current(&target.opener, began).await
+            && let Some(labels) = caches.coordinates.get(&known.labels)
+        {
+            check_length((name, length), &known.path, &[labels.len() as u64])?;
+            used.add(&known, known.visited.iter().all(|path| is_public(target, rights, path)));
+            return Ok(Arc::clone(&labels));
+        }
+        // Boxed, because it is large and rare.
+        let find = FoundCoordinate::of_dimension(target, rights, array, name, began);
+        let found = Box::pin(find).await?;
+        let Some((path, node, coordinate)) = &found.coordinate else { return Err(no_coordinate(name)) };
+        check_length((name, length), path, &coordinate.metadata().shape)?;
+        let read = Box::pin(ReadCoordinate::of_array(state, head, name, node, coordinate)).await?;
+        let known = read.chunks.and_then(|chunks| {
+            let labels = (read.key.as_str(), chunks);
+            KnownCoordinate::new(&target.opener, (path, node), &found.nodes, &read.versions, labels)
+        });
+        match known {
+            None => {
+                used.versions.extend(read.versions);
+                used.is_uncacheable = true;
+            }
+            Some(known) => {
+                used.add(&known, found.is_public);
+                let bytes = known.memory_bytes();
+                if caches.known_coordinates.fits(bytes) {
+                    caches.known_coordinates.insert(&key, known, bytes);
+                }
+            }
+        }
+        Ok(read.coordinate)
+    }
 }
 
 impl UsedLabels {
+    /// Adds a coordinate.
+    fn add(&mut self, known: &KnownCoordinate, is_public: bool) {
+        self.versions.extend(known.versions.iter().cloned());
+        self.dependencies.push(Arc::clone(&known.dependencies));
+        self.is_uncacheable |= !is_public;
+    }
+
     /// Whether every caller gets the same, and a change of a coordinate is noticed later.
     pub(crate) fn is_cacheable(&self) -> bool {
-        let are_known = self.nodes.iter().all(|node| !matches!(node.found, FoundAbove::Unknown));
-        !self.is_private && are_known && self.chunks.iter().all(Option::is_some)
+        !self.is_uncacheable
     }
 
     /// The dependencies of a response, with these coordinates.
     pub(crate) fn with_dependencies(&self, dependencies: Dependencies) -> Dependencies {
-        let with_nodes = self.nodes.iter().fold(dependencies, |all, NodeAbove { path, found }| match found {
-            FoundAbove::Node(node) => all.and_node(path.clone(), node),
-            FoundAbove::Absent(located_at) => all.and_absent(path.clone(), *located_at),
-            FoundAbove::Unknown => all,
-        });
-        self.chunks.iter().flatten().cloned().fold(with_nodes, Dependencies::and_chunks)
+        self.dependencies.iter().cloned().fold(dependencies, Dependencies::and_shared)
     }
 }
 
@@ -145,9 +179,13 @@ fn no_coordinate(name: &str) -> Problem {
     ))
 }
 
-fn other_length(name: &str, path: &NodePath, shape: &[u64], length: u64) -> Problem {
-    Problem::from_class(ErrorClass::InvalidRequest).detail(format!(
+/// Checks that a dimension, which has a name and a length, is as long as its coordinate.
+fn check_length((name, length): (&str, u64), path: &NodePath, shape: &[u64]) -> Result<(), Problem> {
+    if *shape == [length] {
+        return Ok(());
+    }
+    Err(Problem::from_class(ErrorClass::InvalidRequest).detail(format!(
         "the dimension `{name}` has {length} elements, and its coordinate `{path}` has the shape {shape:?}; select by position, \
          with `isel.{name}`"
-    ))
+    )))
 }

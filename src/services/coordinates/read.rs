@@ -28,6 +28,8 @@ const TRIES: usize = 3;
 #[derive(Debug)]
 pub(crate) struct ReadCoordinate {
     pub(crate) coordinate: Arc<DimensionLabels>,
+    /// The key of the labels in the cache.
+    pub(super) key: String,
     /// The versions of the documents and chunks.
     pub(crate) versions: Vec<Option<Version>>,
     /// The chunks, if all of them exist.
@@ -62,7 +64,7 @@ impl ReadCoordinate {
             let chunks = snapshot.chunk_versions();
             let key = key(dimension, array, &versions);
             if let Some(coordinate) = state.responses.coordinates.get(&key) {
-                return Ok(Self { coordinate: Arc::clone(&coordinate), versions, chunks });
+                return Ok(Self { coordinate: Arc::clone(&coordinate), key, versions, chunks });
             }
             match read(state, head, dimension, array, snapshot).await {
                 Err(error) if error.is_changed() && tries < TRIES => tries += 1,
@@ -73,7 +75,7 @@ impl ReadCoordinate {
                     if state.responses.coordinates.fits(bytes) {
                         state.responses.coordinates.insert(&key, Arc::clone(&coordinate), bytes);
                     }
-                    return Ok(Self { coordinate, versions, chunks });
+                    return Ok(Self { coordinate, key, versions, chunks });
                 }
             }
         }

@@ -289,6 +289,39 @@ async fn the_right_to_read_a_declared_arrays_path_is_not_enough_to_read_it() {
 }
 
 #[tokio::test]
+async fn the_right_to_read_a_declared_arrays_path_is_not_enough_to_make_an_array_like_it() {
+    let store = memory();
+    let document =
+        std::fs::read(format!("{}/suffix_siblings.zarr/zarr.json", crate::dependents::FOLDER)).unwrap();
+    put(&store, "family/zarr.json", document).await;
+    // Groups above the new array that are there need not be made.
+    put(&store, "zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
+    let server = Server::build(Mount { writable: true, ..Mount::read_only("m", store) }).finish();
+    let may = |read: &str| json!([grant("m", read, &["read"]), grant("m", "new", &["read", "write"])]);
+    let tokens =
+        json!({ "mask": known("mask", may("family/mask")), "family": known("family", may("family")) });
+    server.set_access(access(json!({ "tokens": tokens }), &[], &std::sync::Arc::default()));
+    let put_as = async |name: &str, like: &str| {
+        let bearer = format!("Bearer {}", token(name));
+        let headers = [("authorization", &*bearer), ("content-type", "application/json")];
+        ask(
+            &server,
+            "PUT",
+            &format!("/v1/nodes/m/new/{name}"),
+            &headers,
+            &json!({ "like": like }).to_string(),
+        )
+        .await
+    };
+    let refused = put_as("mask", "family/mask").await;
+    assert!(refused.refuses(403, "forbidden", "mask").contains("inside an array"), "{refused:?}");
+    assert_eq!(refused.json()["written"], false);
+    // What the caller may not read at all is as if it was not there.
+    assert_eq!(put_as("mask", "family").await.status, 400);
+    assert_eq!(put_as("family", "family/mask").await.status, 201);
+}
+
+#[tokio::test]
 async fn the_right_to_read_one_level_of_an_image_is_not_enough_to_read_levels_made_from_others() {
     let store = memory();
     Array::of(&[3, 900]).store(&store, "i/s0").await;

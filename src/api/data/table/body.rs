@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, Stream, TryStreamExt};
 
-use super::columns::{ColumnSource, PlannedColumn, ReadColumn, TableColumns};
+use super::columns::{ColumnSource, PlannedColumn, ReadColumn, TableColumns, TextLimit};
 use crate::api::data::error::ElementsError;
 use crate::array::{ArrayError, ReadContext, Snapshot};
 use crate::chunk::{Elements, VarSlice};
@@ -52,6 +52,9 @@ pub(super) struct TableBody {
     text_growth: u64,
     /// Bytes of the longest labels of a row.
     label_bytes: u64,
+    /// Bytes of all labels of variable length in the table, and of the texts that were read so far.
+    texts: u128,
+    text_limit: TextLimit,
     /// Memory beyond that of a batch, for the rows that were written last, and for what the writer keeps.
     memory: Reservation,
     long_bytes: u64,
@@ -64,7 +67,7 @@ impl TableBody {
     /// Failures of reading; [`RenderError`] if the format cannot have a column.
     pub(super) async fn new(
         engine: &Arc<ArrayEngine>,
-        TableColumns { columns, rows, .. }: TableColumns,
+        TableColumns { columns, rows, text_limit, .. }: TableColumns,
         snapshots: Vec<Snapshot>,
         options: TableOptions,
         trace: &Arc<ReadContext>,
@@ -105,11 +108,14 @@ impl TableBody {
         // The labels are written as text here.
         let prepare = move || {
             let label_bytes = written.iter().map(TableColumn::longest_label).fold(0, u64::saturating_add);
-            Ok::<_, RenderError>((table_writer(options, written)?, label_bytes))
+            // A label is in as many rows as select it, so that few bytes are many in the table.
+            let texts = written.iter().map(|column| column.label_bytes(rows)).fold(0, u128::saturating_add);
+            text_limit.check(texts)?;
+            Ok::<_, ElementsError>((table_writer(options, written)?, label_bytes, texts))
         };
-        let (writer, label_bytes) = engine.cpu.run(prepare).await.map_err(ArrayError::from)??;
+        let (writer, label_bytes, texts) = engine.cpu.run(prepare).await.map_err(ArrayError::from)??;
         let row_bytes = row_bytes.saturating_add(label_bytes.saturating_mul(text_growth));
-        let texts = streams.iter().filter(|stream| stream.is_variable()).count().max(1) as u64;
+        let of_texts = streams.iter().filter(|stream| stream.is_variable()).count().max(1) as u64;
         Ok(Self {
             engine: Arc::clone(engine),
             trace: Arc::clone(trace),
@@ -120,9 +126,11 @@ impl TableBody {
             rows,
             batch_rows: (batch_bytes / row_bytes).clamp(1, MAX_BATCH_ROWS),
             batch_bytes,
-            text_bytes: batch_bytes / text_growth / texts,
+            text_bytes: batch_bytes / text_growth / of_texts,
             text_growth,
             label_bytes,
+            texts,
+            text_limit,
             memory: Reservation::new(Some(budget)),
             long_bytes: 0,
         })
@@ -183,6 +191,9 @@ impl TableBody {
         for stream in &mut self.streams {
             while left > 0 && stream.part.items().is_empty() {
                 stream.part = stream.elements.try_next().await?.ok_or(RenderError::ElementCount)?;
+                // Before any of it is sent.
+                self.texts = self.texts.saturating_add(stream.text_bytes(&stream.part).into());
+                self.text_limit.check(self.texts)?;
             }
             count = count.min(stream.rows_of_a_batch(self.text_bytes));
         }
@@ -194,13 +205,7 @@ impl TableBody {
     /// Reserves memory for rows that are longer than a batch, with those before them, which may not be sent yet; and for what the
     /// writer keeps.
     fn reserve(&mut self, rows: &TableRows, kept_bytes: u64) -> Result<(), ElementsError> {
-        let texts = |(stream, elements): (&ColumnStream, &Elements)| {
-            if stream.is_variable() {
-                elements.variable_elements().map(|text| text.len() as u64).sum()
-            } else {
-                0
-            }
-        };
+        let texts = |(stream, elements): (&ColumnStream, &Elements)| stream.text_bytes(elements);
         let labels = self.label_bytes.saturating_mul(rows.count as u64);
         let texts = self.streams.iter().zip(&rows.values).map(texts).fold(labels, u64::saturating_add);
         let long_bytes = texts.saturating_mul(self.text_growth).saturating_sub(self.batch_bytes);
@@ -213,6 +218,14 @@ impl TableBody {
 impl ColumnStream {
     fn is_variable(&self) -> bool {
         self.read.plan.array().metadata().data_type.is_variable()
+    }
+
+    /// Bytes of elements of variable length.
+    fn text_bytes(&self, elements: &Elements) -> u64 {
+        if !self.is_variable() {
+            return 0;
+        }
+        elements.variable_elements().map(|text| text.len() as u64).fold(0, u64::saturating_add)
     }
 
     fn item_bytes(&self) -> usize {

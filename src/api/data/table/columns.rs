@@ -76,6 +76,26 @@ pub(super) struct TableColumns {
     pub(super) label_bytes: u64,
     /// and everything else that is in memory while the table is sent, but for the rows that are written.
     pub(super) held_bytes: u64,
+    /// The most bytes of all texts in the table.
+    pub(super) text_limit: TextLimit,
+}
+
+/// The most bytes of the texts of a table: what its other elements leave of the most bytes of a response.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TextLimit {
+    /// Bytes of the elements, of those of variable length what locates them.
+    elements: u128,
+    limit: u64,
+}
+
+impl TextLimit {
+    /// Checks that texts of this many bytes may be in the table.
+    ///
+    /// # Errors
+    /// [`ArrayError::TooLarge`].
+    pub(super) fn check(self, texts: u128) -> Result<(), ArrayError> {
+        check("bytes of elements", self.elements.saturating_add(texts), self.limit)
+    }
 }
 
 /// An array whose elements become a column, and how.
@@ -276,7 +296,9 @@ impl TableColumns {
         check("decoded bytes", decoded, limits.max_decoded_size)?;
         check("decoded chunks", chunks.into(), limits.max_chunks)?;
         held_bytes = held_bytes.saturating_add(chunks.saturating_mul(CHUNK_BYTES));
-        Ok(Self { columns, rows: axes.rows, label_bytes, held_bytes })
+        let elements = u128::from(axes.rows).saturating_mul(arrays.row_bytes().into());
+        let text_limit = TextLimit { elements, limit: limits.max_response_size };
+        Ok(Self { columns, rows: axes.rows, label_bytes, held_bytes, text_limit })
     }
 
     /// Everything that is read, in the order of the columns.
