@@ -200,7 +200,8 @@ def test_texts_are_what_gdal_reads(server, tmp_path, at):
 def test_numbers_of_unsigned_are_those_that_xarray_reads(server, root, tmp_path):
     described, values = read(fetch(server, "other/unsigned", tmp_path, **{"isel.time": []}))
     assert (described["type"], described["missing"]) == ("uint8", 254)
-    with xarray.open_zarr(root / "other", consolidated=False) as dataset:
+    # xarray opens no dataset with a list of scale factors.
+    with xarray.open_zarr(root / "other", consolidated=False, drop_variables=["scale_list"]) as dataset:
         wanted = dataset.unsigned.values
     numpy.testing.assert_array_equal(numpy.where(values == 254, numpy.nan, values), wanted)
 

@@ -57,7 +57,7 @@ def test_the_stored_numbers_are_asked_for_by_name(running):
 def test_the_links_below_the_picture_have_the_values_that_it_shows(running):
     page = requests.get(f"{running.base}/view/m/weather/tp?slice=1,:,2:6", headers=HTML, timeout=processes.SECONDS).text
     links = {name: link.replace("&amp;", "&") for link, name in re.findall(r'<a href="([^"]+)" data-format="(\w+)"', page)}
-    assert set(links) == {"npy", "csv", "json", "arrow"}
+    assert set(links) == {"npy", "csv", "json", "arrow", "parquet", "nc", "tiff"}
     found = numpy.load(io.BytesIO(requests.get(f"{running.base}{links['npy']}", timeout=processes.SECONDS).content))
     numpy.testing.assert_allclose(found, VALUES[1, :, 2:6], atol=1e-5)
     # Where values are what is stored, nothing is said.

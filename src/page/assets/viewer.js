@@ -902,7 +902,8 @@ export class Viewer {
       const decode = "stored" in format.dataset ? null : this.config.decode;
       format.href = link(this.config.data, { slice, fields: this.config.fields, decode, coords: format.dataset.coords, format: format.dataset.format });
     }
-    const kept = slice.split(",").flatMap((range, dim) => (range.includes(":") ? [dim] : [])).join();
+    const ranges = /** @type {string[]} */ (slice.split(","));
+    const kept = ranges.flatMap((range, dim) => (range.includes(":") ? [dim] : [])).join();
     for (const plane of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-plane]"))) {
       plane.hidden = plane.dataset.plane !== kept;
     }
