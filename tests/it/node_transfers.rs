@@ -371,8 +371,15 @@ async fn an_erasure_without_a_node_erases_what_is_left_and_no_part_of_an_array()
     server.make("m/old", &of_v2).await;
     put(&store, "old/0/0", "1111").await;
     put(&store, "left/c/0", "x").await;
+    // Either may be an array.
+    for (path, document) in
+        [("broken", "{"), ("odd", r#"{"zarr_format": 3, "node_type": "array", "shape": [1]}"#)]
+    {
+        put(&store, &format!("{path}/zarr.json"), document).await;
+        put(&store, &format!("{path}/c/0"), "x").await;
+    }
     let before = contents(&store).await;
-    for path in ["a/c", "a/c/0", "old/0", "none", "lef"] {
+    for path in ["a/c", "a/c/0", "old/0", "none", "lef", "broken/c", "odd/c/0"] {
         let missing = server.ask(Method::DELETE, &format!("/v1/nodes/m/{path}"), &[]).await;
         assert_eq!(missing.status, 404, "{path}: {missing:?}");
         assert_eq!(contents(&store).await, before, "{path}");

@@ -12,7 +12,7 @@ use super::creation_claim::CreationClaim;
 use super::error::NodeWriteError;
 use super::stored_document::ancestors;
 use super::writer::NodeWriter;
-use crate::array::OpenNode;
+use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{HierarchyError, Node};
 use crate::key::NodePath;
 use crate::metadata::ZarrFormat;
@@ -43,7 +43,7 @@ impl NodeWriter {
         erased
     }
 
-    /// Whether there are values below a path, which is not in an array and not the root.
+    /// Whether there are values below a path, which is not the root, not in an array, and not below a document that cannot be read.
     ///
     /// # Errors
     /// A failure of the backend.
@@ -52,8 +52,12 @@ impl NodeWriter {
             return Ok(false);
         }
         for above in ancestors(path) {
-            if let Some(OpenNode { node: Node::Array(_), .. }) = self.find(&above).await?.as_deref() {
-                return Ok(false);
+            match self.find(&above).await {
+                Ok(Some(opened)) if matches!(opened.node, Node::Array(_)) => return Ok(false),
+                Ok(_) => {}
+                // It may be an array.
+                Err(error) if is_of_document(error.class()) => return Ok(false),
+                Err(error) => return Err(error),
             }
         }
         let prefix = path.prefix();
@@ -83,4 +87,9 @@ impl NodeWriter {
             epoch => Ok(CreationClaim::new(epoch?)),
         }
     }
+}
+
+/// Whether an error is about a document, and not about the backend.
+fn is_of_document(class: ErrorClass) -> bool {
+    matches!(class, ErrorClass::InvalidMetadata | ErrorClass::Unsupported | ErrorClass::TooLarge)
 }
