@@ -26,6 +26,7 @@ mod open;
 mod options;
 mod own_area;
 mod partial;
+mod path_locks;
 mod references;
 mod reserved_keys;
 mod resolved_extent;

@@ -12,11 +12,12 @@ use rustix::io::Errno;
 use super::blocking::Blocking;
 use super::failure::os;
 use super::list::{Below, list};
-use super::locks::{KeyLock, lock};
+use super::locks::lock;
 use super::paths::parent_path;
 use super::root::is_link;
 use super::root_state::LocalRootState;
 use crate::key::{StoreKey, StorePrefix};
+use crate::store::path_locks::PathLock;
 use crate::store::reserved_keys::is_reserved;
 use crate::store::{DirEntry, StoreError};
 
@@ -69,7 +70,7 @@ impl LocalRootState {
     }
 
     /// Removes the file or the link of a name; the removal is not durable yet. Returns whether there was one.
-    fn remove_name(&self, lock: &KeyLock, key: &StoreKey) -> Result<bool, StoreError> {
+    fn remove_name(&self, lock: &PathLock, key: &StoreKey) -> Result<bool, StoreError> {
         self.writable()?;
         if is_reserved(key.as_str()) {
             return Ok(false);

@@ -18,7 +18,7 @@ use super::blocking::{Blocking, join};
 use super::directories::remove_empty;
 use super::disk::Step;
 use super::failure::{failed, is_absence, os};
-use super::locks::{KeyLock, lock};
+use super::locks::lock;
 use super::options::Durability;
 use super::paths::parent_path;
 use super::read::head;
@@ -26,6 +26,7 @@ use super::root_state::LocalRootState;
 use super::staging::Staged;
 use super::version::info_of;
 use crate::key::StoreKey;
+use crate::store::path_locks::PathLock;
 use crate::store::reserved_keys::{check_not_reserved, is_reserved};
 use crate::store::{SetResult, StoreError, ValueInfo, ValueStream, WriteCondition};
 
@@ -114,7 +115,7 @@ impl LocalRootState {
     /// Gives a complete staging file its name.
     fn commit(
         &self,
-        _lock: &KeyLock,
+        _lock: &PathLock,
         mut staged: Staged,
         key: &StoreKey,
         condition: &WriteCondition,
@@ -179,7 +180,12 @@ impl LocalRootState {
         }
     }
 
-    fn remove(&self, lock: &KeyLock, key: &StoreKey, condition: &WriteCondition) -> Result<bool, StoreError> {
+    fn remove(
+        &self,
+        lock: &PathLock,
+        key: &StoreKey,
+        condition: &WriteCondition,
+    ) -> Result<bool, StoreError> {
         self.writable()?;
         match head(&self.root, key) {
             // A symbolic link that leads to no value is removed itself.
@@ -202,7 +208,7 @@ impl LocalRootState {
     /// Removes a name from its directory, and the directory if it is then empty.
     pub(super) fn unlink(
         &self,
-        _lock: &KeyLock,
+        _lock: &PathLock,
         key: &StoreKey,
         directory: OwnedFd,
         durable: bool,

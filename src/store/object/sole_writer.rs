@@ -11,14 +11,12 @@
 
 use std::collections::VecDeque;
 use std::future::ready;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::stream::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
-use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep_until};
 
 use super::conditional::StoredObject;
@@ -26,10 +24,13 @@ use super::failure::{is_transport, write_failure};
 use super::object_backend::ObjectBackend;
 use super::write::finish;
 use crate::key::{StoreKey, StorePrefix};
+use crate::store::path_locks::{PathLock, PathLocks};
 use crate::store::{SetResult, StoreError, StoreKind, Version, WriteCondition};
 
-/// Keys share locks by hash: enough of them that two writers seldom meet, in a table that never grows.
-static TABLE: [Mutex<RecentWrites>; 256] = [const { Mutex::const_new(RecentWrites::new()) }; 256];
+static LOCKS: PathLocks = PathLocks::new();
+
+/// The writes of the last second, in parts by the hash of their paths, so that few keys share one.
+static RECENT: [Mutex<RecentWrites>; 256] = [const { Mutex::new(RecentWrites::new()) }; 256];
 
 /// Longer than the interval at which a web server gives a changed value another version.
 const NEXT_VERSION: Duration = Duration::from_millis(1100);
@@ -40,24 +41,14 @@ const MAX_DIGESTED: usize = 256 << 10;
 /// The most values of a prefix that are erased at once.
 const MAX_ERASURES: usize = 16;
 
-/// The lock of a path.
-#[derive(Debug)]
-pub(super) struct PathLock {
-    recent: MutexGuard<'static, RecentWrites>,
-    path: u64,
+/// The recent writes of the paths with this hash, and of some others.
+fn recent(path: u64) -> MutexGuard<'static, RecentWrites> {
+    let [part, ..] = path.to_le_bytes();
+    // No code panics while it holds the lock.
+    RECENT[usize::from(part)].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for the lock of a path.
-async fn lock(path: &Path) -> PathLock {
-    let mut hasher = DefaultHasher::new();
-    path.as_ref().hash(&mut hasher);
-    let path = hasher.finish();
-    let [stripe, ..] = path.to_le_bytes();
-    PathLock { recent: TABLE[usize::from(stripe)].lock().await, path }
-}
-
-/// The writes of the last second under the keys that share a lock: those whose versions may name another content within that
-/// second.
+/// The writes of the last second whose versions may name another content within that second.
 #[derive(Debug)]
 struct RecentWrites {
     /// Hashes of paths with the times of their writes, the earliest first.
@@ -93,7 +84,7 @@ impl RecentWrites {
 impl ObjectBackend {
     /// The lock of a path, where this server is the only one that writes.
     pub(super) async fn sole_lock(&self, path: &Path) -> Option<PathLock> {
-        if self.is_sole_writer() { Some(lock(path).await) } else { None }
+        if self.is_sole_writer() { Some(LOCKS.lock(path).await) } else { None }
     }
 
     /// Stores a value under a condition that is checked here, or under none.
@@ -103,7 +94,7 @@ impl ObjectBackend {
         payload: PutPayload,
         condition: &WriteCondition,
     ) -> Result<SetResult, StoreError> {
-        let alone = lock(path).await;
+        let alone = LOCKS.lock(path).await;
         if *condition != WriteCondition::Always {
             self.check(condition, self.head_object(path).await?.as_ref())?;
         }
@@ -127,11 +118,13 @@ impl ObjectBackend {
         &self,
         path: &Path,
         payload: &PutPayload,
-        mut alone: PathLock,
+        alone: PathLock,
     ) -> Result<Option<Version>, StoreError> {
         // An erasure needs no such pause: a value that is stored after it has its own. A process that has ended may have
         // written until this one began.
-        let last = alone.recent.last(alone.path).map_or(self.opened, |last| last.max(self.opened));
+        let last = recent(alone.path_hash())
+            .last(alone.path_hash())
+            .map_or(self.opened, |last| last.max(self.opened));
         sleep_until(last + NEXT_VERSION).await;
         let version = match self.put_anyway(path, payload).await {
             Ok(_version) => self.version_of(path).await,
@@ -140,7 +133,7 @@ impl ObjectBackend {
         // A write that failed may have been done.
         let is_digest = matches!(&version, Ok(Some(version)) if is_digest(version, payload));
         if !is_digest {
-            alone.recent.note(alone.path, Instant::now());
+            recent(alone.path_hash()).note(alone.path_hash(), Instant::now());
         }
         version
     }
@@ -152,7 +145,7 @@ impl ObjectBackend {
         condition: &WriteCondition,
     ) -> Result<bool, StoreError> {
         let path = self.path(key)?;
-        let _alone = lock(&path).await;
+        let _alone = LOCKS.lock(&path).await;
         let found = self.head_object(&path).await?;
         self.check(condition, found.as_ref())?;
         if found.is_none() {
@@ -177,7 +170,7 @@ impl ObjectBackend {
                 let path = ours.path(&entry?.key)?;
                 // In its own task: where another one fails, the lock is held until this one is done.
                 finish(async move {
-                    let _alone = lock(&path).await;
+                    let _alone = LOCKS.lock(&path).await;
                     ours.remove_anyway(&path).await
                 })
                 .await
