@@ -145,20 +145,24 @@ impl Dependencies {
     pub async fn validated_since(self: &Arc<Self>, began: Instant) -> Option<Instant> {
         let store = self.opener.hierarchy().store();
         let mut validity = self.validity.lock().await;
-        if let Some(at) = validity.validated_at.filter(|&at| at >= store.freshness_horizon(began)) {
+        let horizon = store.freshness_horizon(began);
+        if let Some(at) = validity.validated_at.filter(|&at| at >= horizon) {
             return Some(at);
         }
         let now = Instant::now();
         if let Some((checked_at, watch)) = validity.watched
             && now - checked_at < CHECK_INTERVAL
-            && store.unchanged_since(watch)
+            && let Some(at) = store.unchanged_since(watch, horizon)
         {
-            validity.validated_at = Some(now);
+            validity.validated_at = Some(at);
             return validity.validated_at;
         }
         validity.validated_at = self.revalidate(began).await;
         let is_valid = validity.validated_at.is_some();
-        let watch = validity.watched.take().filter(|(_, watch)| is_valid && store.unchanged_since(*watch));
+        let watch = validity
+            .watched
+            .take()
+            .filter(|(_, watch)| is_valid && store.unchanged_since(*watch, now).is_some());
         validity.watched = watch.map(|(_, watch)| (now, watch));
         validity.checks = if is_valid { validity.checks.saturating_add(1) } else { 0 };
         let enough = CHECKS_BEFORE_WATCH << validity.refusals.min(MOST_DOUBLED);

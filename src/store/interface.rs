@@ -276,9 +276,10 @@ pub trait Shortcuts {
         self.inner()?.watch(keys).await
     }
 
-    /// Whether no change was reported since [`Shortcuts::watch`]; known without I/O.
-    fn unchanged_since(&self, since: WatchToken) -> bool {
-        self.inner().is_some_and(|inner| inner.unchanged_since(since))
+    /// When reports of changes were last read, at `horizon` or later, if none came since [`Shortcuts::watch`]; known without I/O. One
+    /// reading serves all that ask for the same time.
+    fn unchanged_since(&self, since: WatchToken, horizon: Instant) -> Option<Instant> {
+        self.inner()?.unchanged_since(since, horizon)
     }
 
     /// The earliest time at which a value may have been validated for a request that began at `began` to rely on it:

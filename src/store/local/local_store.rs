@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::future::{BoxFuture, FutureExt, ready};
@@ -266,8 +266,8 @@ impl Shortcuts for LocalStore {
         watched.await.ok()?
     }
 
-    fn unchanged_since(&self, since: WatchToken) -> bool {
-        self.shared.watcher.unchanged_since(since)
+    fn unchanged_since(&self, since: WatchToken, horizon: Instant) -> Option<Instant> {
+        self.shared.watcher.unchanged_since(since, horizon)
     }
 
     fn sample_prefixes<'a>(

@@ -61,6 +61,8 @@ mod linux {
         refused: Option<Instant>,
         /// How many events were reported.
         changes: u64,
+        /// When the last reading of all events began.
+        read_at: Option<Instant>,
     }
 
     impl Watcher {
@@ -87,9 +89,22 @@ mod linux {
             (self.state().count_changes() == before).then_some(WatchToken(before))
         }
 
-        /// Whether no event was reported since the token was given.
-        pub(in crate::store::local) fn unchanged_since(&self, since: WatchToken) -> bool {
-            self.state().count_changes() == since.0
+        /// When events were last read, at `horizon` or later, if there was none since the token was given.
+        pub(in crate::store::local) fn unchanged_since(
+            &self,
+            since: WatchToken,
+            horizon: Instant,
+        ) -> Option<Instant> {
+            let mut state = self.state();
+            let read_at = match state.read_at.filter(|&read_at| read_at >= horizon) {
+                Some(read_at) => read_at,
+                None => {
+                    let now = Instant::now();
+                    state.count_changes();
+                    *state.read_at.insert(now)
+                }
+            };
+            (state.changes == since.0).then_some(read_at)
         }
 
         /// No code panics while it holds the lock.
@@ -192,6 +207,8 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod unsupported {
+    use std::time::Instant;
+
     use crate::key::StoreKey;
     use crate::store::WatchToken;
     use crate::store::local::root::Root;
@@ -205,8 +222,12 @@ mod unsupported {
             None
         }
 
-        pub(in crate::store::local) fn unchanged_since(&self, _since: WatchToken) -> bool {
-            false
+        pub(in crate::store::local) fn unchanged_since(
+            &self,
+            _since: WatchToken,
+            _horizon: Instant,
+        ) -> Option<Instant> {
+            None
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, symlink};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use super::*;
 use crate::store::tests::key;
@@ -28,6 +28,11 @@ fn served() -> (TempDir, LocalStore) {
 
 async fn watch(store: &LocalStore, keys: &[&str]) -> Option<WatchToken> {
     store.watch(keys.iter().map(|text| key(text)).collect()).await
+}
+
+/// Whether nothing was reported until now.
+fn unchanged_since(store: &LocalStore, token: WatchToken) -> bool {
+    store.unchanged_since(token, Instant::now()).is_some()
 }
 
 const KEYS: [&str; 3] = ["a/c/0/0", "a/c/1/0", "a/zarr.json"];
@@ -81,10 +86,10 @@ async fn every_change_of_a_watched_key_is_reported() {
     for (what, change) in changes {
         let (directory, store) = served();
         let token = watch(&store, &KEYS).await.unwrap();
-        assert!(store.unchanged_since(token), "{what}");
+        assert!(unchanged_since(&store, token), "{what}");
         change(directory.path());
-        assert!(!store.unchanged_since(token), "{what}");
-        assert!(!store.unchanged_since(token), "{what}, checked again");
+        assert!(!unchanged_since(&store, token), "{what}");
+        assert!(!unchanged_since(&store, token), "{what}, checked again");
     }
 }
 
@@ -96,7 +101,7 @@ async fn a_write_that_began_before_the_watch_is_reported() {
     fs::rename(&path, directory.path().join("a/c/1/0")).unwrap();
     let token = watch(&store, &KEYS).await.unwrap();
     file.write_all_at(b"late", 0).unwrap();
-    assert!(!store.unchanged_since(token));
+    assert!(!unchanged_since(&store, token));
 }
 
 #[tokio::test]
@@ -107,17 +112,17 @@ async fn unrelated_changes_are_not_reported_and_a_new_watch_has_its_own_token() 
     fs::read(root.join("a/c/1/0")).unwrap();
     fs::read_dir(root.join("a/c")).unwrap().count();
     fs::write(root.join("b/other"), "other").unwrap();
-    assert!(store.unchanged_since(token));
+    assert!(unchanged_since(&store, token));
     fs::write(root.join("a/c/0/0"), "new").unwrap();
     let again = watch(&store, &KEYS).await.unwrap();
-    assert!(!store.unchanged_since(token));
-    assert!(store.unchanged_since(again));
+    assert!(!unchanged_since(&store, token));
+    assert!(unchanged_since(&store, again));
     fs::rename(root.join("a/c/1"), root.join("b/1")).unwrap();
     fs::create_dir(root.join("a/c/1")).unwrap();
     let again = watch(&store, &KEYS).await.unwrap();
-    assert!(store.unchanged_since(again));
+    assert!(unchanged_since(&store, again));
     fs::write(root.join("a/c/1/0"), "in the new directory").unwrap();
-    assert!(!store.unchanged_since(again));
+    assert!(!unchanged_since(&store, again));
 }
 
 #[tokio::test]
@@ -149,4 +154,17 @@ async fn removed_files_free_their_watches() {
             fs::remove_file(directory.path().join(name)).unwrap();
         }
     }
+}
+
+#[tokio::test]
+async fn one_reading_of_reports_serves_all_that_ask_for_an_earlier_time() {
+    let (directory, store) = served();
+    let token = watch(&store, &KEYS).await.unwrap();
+    let before = Instant::now();
+    let read_at = store.unchanged_since(token, before).unwrap();
+    assert!(read_at >= before);
+    fs::write(directory.path().join("a/c/1/0"), "new").unwrap();
+    assert_eq!(store.unchanged_since(token, before), Some(read_at));
+    assert_eq!(store.unchanged_since(token, Instant::now()), None);
+    assert_eq!(store.unchanged_since(token, before), None, "what is known by now");
 }
