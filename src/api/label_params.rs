@@ -1,11 +1,12 @@
 //! [`LabelPositions`]: the selection of a request with positions in place of labels.
 
+use std::fmt::{Display, Write};
+
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 
 use super::selection::SelectionParams;
-use crate::array::slice_text;
-use crate::chunk::{AxisPositions, SelectionError, Subset};
+use crate::chunk::SelectionError;
 use crate::http::array_headers::put_labels;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
@@ -53,20 +54,21 @@ pub(crate) async fn positions(
         let request = LabelRequest { state, head, target };
         let found = request.resolve(path, &requested, selection.wrap()).await?;
         let LabelSelection { dimensions, used } = found;
-        let labels: Vec<String> = dimensions
-            .iter()
-            .filter_map(|dimension| Some(format!("{}={}", dimension.name, dimension.label.as_ref()?)))
-            .collect();
+        let mut labels = Pairs::default();
+        for dimension in &dimensions {
+            if let Some(label) = &dimension.label {
+                labels.add(&dimension.name, &[label]);
+            }
+        }
         let found = dimensions.into_iter().map(|dimension| (dimension.name, dimension.positions));
         let selection = selection.with_positions(found);
-        let labels = labels.join(", ");
         // Those of long lists do not fit in a header, and the version of the elements identifies them.
         let taken = if selection.listed_items() > MOST_SHOWN {
             String::new()
         } else {
             taken(&selection, shape, names)?
         };
-        Ok::<_, Problem>(LabelPositions { selection, used, taken, labels })
+        Ok::<_, Problem>(LabelPositions { selection, used, taken, labels: labels.0 })
     };
     Box::pin(resolve).await.map(Some)
 }
@@ -78,29 +80,37 @@ fn taken(
     names: &[Option<String>],
 ) -> Result<String, SelectionError> {
     let positions = selection.positions_named(shape, names)?;
-    let named: Vec<&str> = selection.named().collect();
     let points = selection.points_named(shape, names)?;
-    let of_dimension = |(axis, (name, positions)): (usize, (&Option<String>, &_))| {
-        let along = points.as_ref().and_then(|points| points.along(axis));
-        let name = name.as_deref().filter(|name| along.is_some() || named.contains(name))?;
-        Some(match along {
-            Some(along) => format!("{name}={}", each_text(along)),
-            None => format!("{name}={}", positions_text(positions)),
-        })
-    };
-    let taken: Vec<String> = (0..).zip(names.iter().zip(&positions)).filter_map(of_dimension).collect();
-    Ok(taken.join(", "))
+    let mut taken = Pairs::default();
+    for (axis, (name, positions)) in names.iter().zip(&positions).enumerate() {
+        let Some(name) = name.as_deref() else { continue };
+        if let Some(along) = points.as_ref().and_then(|points| points.along(axis)) {
+            taken.add(name, along);
+        } else if selection.named().any(|named| named == name) {
+            taken.add(name, positions.ranges());
+        }
+    }
+    Ok(taken.0)
 }
 
-/// The position of each point.
-fn each_text(along: &[u64]) -> String {
-    along.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
-}
+/// Names with values: `time=5, lat=3:9`.
+#[derive(Default)]
+struct Pairs(String);
 
-/// Positions as `isel.NAME` takes them.
-fn positions_text(positions: &AxisPositions) -> String {
-    let ranges = positions.ranges().iter().map(|&range| slice_text(&Subset(vec![range])));
-    ranges.collect::<Vec<_>>().join(",")
+impl Pairs {
+    /// Adds a name with its values, which stand between commas.
+    fn add<T: Display>(&mut self, name: &str, values: &[T]) {
+        let Self(text) = self;
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        text.push_str(name);
+        text.push('=');
+        for (at, value) in values.iter().enumerate() {
+            // Writing to a `String` cannot fail.
+            let _ = write!(text, "{}{value}", if at == 0 { "" } else { "," });
+        }
+    }
 }
 
 impl LabelPositions {

@@ -6,7 +6,6 @@ use utoipa::IntoParams;
 
 use super::point_selection::PointSelection;
 use super::query_params::{ParamError, ParseParams, QueryParams, once};
-use crate::array::slice_text;
 use crate::chunk::{AxisPositions, IndexList, Points, Selection, SelectionError, Subset, dimension_called};
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
@@ -37,7 +36,7 @@ pub(crate) struct SelectionParams {
     /// The lists among them.
     #[param(ignore)]
     lists: Vec<(String, Arc<IndexList>)>,
-    /// The lists of positions that labels were resolved to.
+    /// The positions that labels were resolved to.
     #[param(ignore)]
     found: Vec<(String, Arc<AxisPositions>)>,
     /// Points, which a body may have.
@@ -127,8 +126,7 @@ impl SelectionParams {
     }
 
     fn check_slice(&self) -> Result<(), ParamError> {
-        let is_named = !(self.isel.is_empty() && self.lists.is_empty() && self.sel.is_empty());
-        if self.slice.is_some() && (is_named || self.points.is_some()) {
+        if self.slice.is_some() && (self.is_named() || self.points.is_some()) {
             return Err(ParamError::SliceAndNames);
         }
         Ok(())
@@ -136,8 +134,12 @@ impl SelectionParams {
 
     /// Whether there is a selection.
     pub(crate) fn selects(&self) -> bool {
-        let is_named = !(self.isel.is_empty() && self.lists.is_empty() && self.sel.is_empty());
-        self.slice.is_some() || is_named || self.points.is_some()
+        self.slice.is_some() || self.is_named() || self.points.is_some()
+    }
+
+    /// Whether there is a selection along named dimensions, beside points.
+    fn is_named(&self) -> bool {
+        !(self.isel.is_empty() && self.lists.is_empty() && self.found.is_empty() && self.sel.is_empty())
     }
 
     /// Whether there is a selection by label, which has to be resolved first.
@@ -175,33 +177,29 @@ impl SelectionParams {
         &self,
         positions: impl IntoIterator<Item = (String, AxisPositions)>,
     ) -> Self {
-        let mut selection = Self { sel: Vec::new(), wrap: None, ..self.clone() };
+        let Self { slice, isel, lists, found, points, .. } = self;
+        let (slice, isel, lists) = (slice.clone(), isel.clone(), lists.clone());
+        let (mut found, mut points) = (found.clone(), points.clone());
         for (name, positions) in positions {
-            if let Some(points) = &mut selection.points
-                && points.sel.iter().any(|(known, _)| *known == name)
-            {
-                points.resolve(name, positions);
-                continue;
-            }
-            match positions {
-                AxisPositions::Range(range) => {
-                    selection.isel.push((name, slice_text(&Subset(vec![range]))));
+            match &mut points {
+                Some(points) if points.sel.iter().any(|(known, _)| *known == name) => {
+                    points.resolve(name, positions);
                 }
-                listed @ AxisPositions::List(_) => selection.found.push((name, Arc::new(listed))),
+                _ => found.push((name, Arc::new(positions))),
             }
         }
-        selection
+        Self { slice, isel, lists, found, points, ..Self::default() }
     }
 
     /// Whether the positions along a dimension are no range, so that they are no subset.
     pub(crate) fn is_listed(&self) -> bool {
-        !(self.lists.is_empty() && self.found.is_empty()) || self.points.is_some()
+        self.listed_names().next().is_some() || self.points.is_some()
     }
 
     /// The items of all lists, and the points times their dimensions.
     pub(crate) fn listed_items(&self) -> usize {
         let lists = self.lists.iter().map(|(_, list)| list.len());
-        let found = self.found.iter().map(|(_, positions)| positions.ranges().len());
+        let found = self.found_lists().map(|(_, positions)| positions.ranges().len());
         let points = self.points.as_ref().map_or(0, |points| points.items());
         lists.chain(found).fold(points, usize::saturating_add)
     }
@@ -240,8 +238,7 @@ impl SelectionParams {
         shape: &[u64],
         names: &[Option<String>],
     ) -> Result<Vec<AxisPositions>, SelectionError> {
-        let ranges = Self { lists: Vec::new(), found: Vec::new(), points: None, ..self.clone() };
-        let subset = ranges.subset_named(shape, names)?;
+        let subset = self.written_subset(shape, names)?;
         let mut axes: Vec<AxisPositions> = subset.axes().iter().copied().map(AxisPositions::Range).collect();
         let mut taken: Vec<&str> = self.isel.iter().map(|(name, _)| name.as_str()).collect();
         let mut put = |name, positions: &dyn Fn(usize) -> Result<AxisPositions, SelectionError>| {
@@ -266,7 +263,9 @@ impl SelectionParams {
 
     /// The names of the dimensions that are selected by name.
     pub(crate) fn named(&self) -> impl Iterator<Item = &str> {
-        self.isel.iter().map(|(name, _)| name.as_str()).chain(self.listed_names())
+        let lists = self.lists.iter().map(|(name, _)| name.as_str());
+        let found = self.found.iter().map(|(name, _)| name.as_str());
+        self.isel.iter().map(|(name, _)| name.as_str()).chain(lists).chain(found)
     }
 
     /// The names of the dimensions along which points have positions or labels.
@@ -277,7 +276,13 @@ impl SelectionParams {
     /// The names of the dimensions that are selected by lists.
     fn listed_names(&self) -> impl Iterator<Item = &str> {
         let lists = self.lists.iter().map(|(name, _)| name.as_str());
-        lists.chain(self.found.iter().map(|(name, _)| name.as_str()))
+        lists.chain(self.found_lists().map(|(name, _)| name))
+    }
+
+    /// The lists of positions that labels were resolved to, with their dimensions.
+    fn found_lists(&self) -> impl Iterator<Item = (&str, &AxisPositions)> {
+        let found = self.found.iter().map(|(name, positions)| (name.as_str(), positions.as_ref()));
+        found.filter(|(_, positions)| matches!(positions, AxisPositions::List(_)))
     }
 
     /// The selected subset of an array; without a selection, the whole array.
@@ -300,8 +305,10 @@ impl SelectionParams {
     pub(crate) fn subset_of_variable(&self, array: &ArrayMetadata) -> Result<Subset, SelectionError> {
         let names = array.dimension_names.as_deref().unwrap_or_default();
         let has = |name: &str| names.iter().flatten().any(|known| known == name);
+        let Self { slice, lists, points, .. } = self.clone();
         let isel = self.isel.iter().filter(|(name, _)| has(name)).cloned().collect();
-        Self { isel, sel: Vec::new(), wrap: None, ..self.clone() }.subset(array)
+        let found = self.found.iter().filter(|(name, _)| has(name)).cloned().collect();
+        Self { slice, isel, lists, found, points, ..Self::default() }.subset(array)
     }
 
     /// The same of an array of this shape whose dimensions have these names; without names, none has one.
@@ -316,6 +323,21 @@ impl SelectionParams {
         if let Some(name) = self.listed_names().chain(self.named_by_points()).next() {
             return Err(SelectionError::NoRange { name: name.to_owned() });
         }
+        let mut subset = self.written_subset(shape, names)?;
+        for (name, positions) in &self.found {
+            let axis = dimension_called(name, names)?;
+            if self.isel.iter().any(|(known, _)| known == name) {
+                return Err(SelectionError::DimensionTwice { name: name.clone() });
+            }
+            if let (Some(range), AxisPositions::Range(found)) = (subset.0.get_mut(axis), &**positions) {
+                *range = *found;
+            }
+        }
+        Ok(subset)
+    }
+
+    /// The subset that `slice` and `isel` select.
+    fn written_subset(&self, shape: &[u64], names: &[Option<String>]) -> Result<Subset, SelectionError> {
         let named;
         let selection = match &self.slice {
             Some(selection) => selection,

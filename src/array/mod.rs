@@ -78,7 +78,7 @@ pub use error::ArrayError;
 pub use node::{AbsentId, LoadFuture, NodeCache, NodeId, OpenNode, RenderedText, TextFuture, TextId};
 pub use open::{CachedLookup, NodeOpener};
 pub use pieces::{Pieces, Sampling};
-pub use plan::{Plan, ReadLimits, Suggestions, slice_text};
+pub use plan::{Plan, ReadLimits, Suggestions};
 pub use read::Reader;
 pub use read_context::{ReadContext, ReadObserver, ReadStats};
 pub use snapshot::{ChunkVersions, Snapshot};

@@ -400,7 +400,7 @@ impl Suggestions {
             if tiles.iter().all(fits) {
                 let listed = tiles.iter().fold(0_u128, |sum, tile| sum.saturating_add(tile.elements()));
                 let truncated = !tiles.is_empty() && listed < subset.elements();
-                return Self { slices: tiles.iter().map(slice_text).collect(), truncated };
+                return Self { slices: tiles.iter().map(Subset::to_string).collect(), truncated };
             }
             let axes = part.axes().iter().zip(array.decoded_axes()).enumerate();
             let widest = axes.filter(|(dim, _)| is_cut(*dim)).max_by_key(|(_, (range, axis))| {
@@ -437,29 +437,4 @@ fn tiles(subset: &Subset, part: &Subset, axis: usize) -> Vec<Subset> {
             tile
         })
         .collect()
-}
-
-/// A subset in the grammar of `slice=`.
-#[must_use]
-pub fn slice_text(subset: &Subset) -> String {
-    let dims: Vec<String> = subset
-        .axes()
-        .iter()
-        .map(|range| match (range.keep, range.step) {
-            (false, _) => range.start.to_string(),
-            (true, 1) => format!("{}:{}", range.start, range.start.saturating_add(range.count)),
-            (true, step) if step > 0 => {
-                format!(
-                    "{}:{}:{step}",
-                    range.start,
-                    range.at(range.count.saturating_sub(1)).saturating_add(1)
-                )
-            }
-            (true, step) => match range.at(range.count.saturating_sub(1)) {
-                0 => format!("{}::{step}", range.start),
-                last => format!("{}:{}:{step}", range.start, last - 1),
-            },
-        })
-        .collect();
-    dims.join(",")
 }

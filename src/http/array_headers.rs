@@ -97,7 +97,7 @@ fn header_name(data_type: &DataType) -> String {
 
 /// A text in visible ASCII, the only characters that are safe in a header; others are escaped as in JSON.
 fn ascii(text: &str) -> String {
-    let mut escaped = String::new();
+    let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         if matches!(character, ' '..='~') {
             escaped.push(character);

@@ -22,7 +22,6 @@ use super::words::RowOrigin;
 use crate::api::data::precheck;
 use crate::api::documented::ConditionResponses;
 use crate::api::selection::SelectionParams;
-use crate::array::slice_text;
 use crate::auth::caller::Caller;
 use crate::http::base_path::BasePath;
 use crate::http::path::encode;
@@ -153,7 +152,7 @@ fn content_location(head: &Parts, pairs: &[(String, String)], layout: Option<&La
     };
     let others = pairs.iter().filter(|(name, _)| layout.is_none() || !is_selection(name));
     let others = others.map(|(name, value)| format!("{}={}", encode(name), text_of(value)));
-    let slice = layout.map(|layout| format!("slice={}", text_of(&slice_text(&layout.selection()))));
+    let slice = layout.map(|layout| format!("slice={}", text_of(&layout.selection().to_string())));
     let query: Vec<String> = slice.into_iter().chain(others).collect();
     let mark = if query.is_empty() { "" } else { "?" };
     let (base, path) = (BasePath::of(&head.extensions), head.uri.path());

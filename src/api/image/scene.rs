@@ -11,7 +11,7 @@ use super::query::{DEFAULT_SIDE, ImageQuery};
 use super::range::{RangeContext, RangeSource};
 use super::subject::Subject;
 use super::words::{Coloring, PictureSize, RangeWord};
-use crate::array::{Array, ArrayError, Plan, ReadLimits, slice_text};
+use crate::array::{Array, ArrayError, Plan, ReadLimits};
 use crate::chunk::{AxisRange, Subset};
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
@@ -260,7 +260,7 @@ impl Scene {
         let all = self.layout.channels.filter(|_| self.planes.len() > 1);
         let length = all.and_then(|axis| self.subject.array.metadata().shape.get(axis).copied());
         match (length, self.planes.first()) {
-            (None, Some(plane)) => slice_text(&plane.subset),
+            (None, Some(plane)) => plane.subset.to_string(),
             _ => self.layout.slice(length),
         }
     }

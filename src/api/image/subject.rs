@@ -205,6 +205,6 @@ impl Layout {
 
     /// The selection of a picture as text, in the grammar of `slice`.
     pub(crate) fn slice(&self, all_channels: Option<u64>) -> String {
-        crate::array::slice_text(&Subset(self.shown(all_channels).0))
+        Subset(self.shown(all_channels).0).to_string()
     }
 }

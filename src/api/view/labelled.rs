@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use crate::api::label_params::positions;
 use crate::api::query_params::{ParseParams, pairs};
 use crate::api::selection::SelectionParams;
-use crate::array::{Array, slice_text};
+use crate::array::Array;
 use crate::http::base_path::BasePath;
 use crate::http::problem::Problem;
 use crate::http::validators::from_text;
@@ -38,7 +38,7 @@ pub(super) async fn redirect(
     let Some(found) = positions(request, &selection, array.path(), array.metadata(), None).await? else {
         return Ok(None);
     };
-    let slice = slice_text(&found.selection.subset(array.metadata())?);
+    let slice = found.selection.subset(array.metadata())?.to_string();
     let words = url::form_urlencoded::Serializer::new(format!("slice={slice}")).extend_pairs(others).finish();
     let (base, path) = (BasePath::of(&head.extensions), head.uri.path());
     let text = format!("{}{path}?{words}", base.as_str());

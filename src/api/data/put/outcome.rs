@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use serde_json::Value;
 
-use crate::array::{Array, ReadLimits, Suggestions, slice_text};
+use crate::array::{Array, ReadLimits, Suggestions};
 use crate::chunk::Subset;
 use crate::error::{Classify, ErrorClass};
 use crate::http::problem::Problem;
@@ -40,7 +40,7 @@ impl WriteProgress {
             None => {
                 self.bands = self.bands.saturating_add(1);
                 if self.stored.len() < LISTED {
-                    self.stored.push(slice_text(band));
+                    self.stored.push(band.to_string());
                 }
                 Ok(())
             }
