@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures::future::try_join_all;
+
 use super::error::ArrayError;
 use super::plan::Plan;
 use super::read_context::ReadContext;
@@ -17,6 +19,9 @@ use super::snapshot::Snapshot;
 use super::sum_memory;
 use crate::chunk::{Elements, Subset};
 use crate::reduce::Reduction;
+
+/// Bytes of stored elements that are worth a thread of their own.
+const PART_BYTES: usize = 1 << 20;
 
 /// Whether the stored elements of a segment are read as one box. Those of a plan that is not reduced always are.
 pub(super) fn is_read_whole(plan: &Plan, segment: &ResponseSegment) -> bool {
@@ -65,7 +70,7 @@ pub(super) async fn segment(
     }
 }
 
-/// Reduces a box of elements on the pool.
+/// Reduces a box of elements on the pool, on several threads where it is worth that.
 async fn reduce(
     reader: &SegmentReader,
     reduction: &Arc<Reduction>,
@@ -73,13 +78,23 @@ async fn reduce(
     elements: Elements,
     context: &ReadContext,
 ) -> Result<Elements, ArrayError> {
-    let (started, reduction) = (Instant::now(), Arc::clone(reduction));
+    let started = Instant::now();
     let shape = lengths(subset)?;
-    let bytes = elements.items().len() as u64;
-    let work = move || Elements::fixed(reduction.apply(elements.items(), &shape).into());
-    let reduced = reader.cpu.run_or_inline(bytes, work).await?;
+    let count = (elements.items().len() / PART_BYTES).clamp(1, reader.cpu.threads());
+    let parts = reduction.parts(&shape, count).into_iter().map(|(range, shape)| {
+        let (reduction, elements) = (Arc::clone(reduction), elements.clone());
+        let bytes = range.len() as u64;
+        let work = move || reduction.apply(elements.items().get(range).unwrap_or_default(), &shape);
+        reader.cpu.run_or_inline(bytes, work)
+    });
+    let mut parts = try_join_all(parts).await?.into_iter();
+    let first = parts.next().unwrap_or_default();
+    let reduced = parts.fold(first, |mut reduced, part| {
+        reduced.extend_from_slice(&part);
+        reduced
+    });
     context.add_encode_time(started);
-    Ok(reduced)
+    Ok(Elements::fixed(reduced.into()))
 }
 
 /// The one result of a window whose elements do not fit in memory.

@@ -16,7 +16,7 @@ use crate::error::{Classify, ErrorClass};
 /// Work on at most this many bytes takes less time than a hop to another thread.
 const INLINE_BYTES: u64 = 8 << 10;
 /// Work on more bytes than this is worth a hop even from a thread of the pool, since other threads may be idle.
-const PARALLEL_BYTES: u64 = 1 << 20;
+const PARALLEL_BYTES: u64 = 256 << 10;
 
 /// Work on a document of more bytes than this may take a tenth of a second.
 const LONG_DOCUMENT_BYTES: u64 = 256 << 10;

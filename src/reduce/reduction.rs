@@ -1,5 +1,6 @@
 //! [`Reduction`]: what one request applies to a selection: windows of one size, or a cascade of such steps.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::reducer::Reducer;
@@ -113,6 +114,27 @@ impl Reduction {
             AxisRange { count: axis.count.div_ceil(factor), step, ..*axis }
         });
         Subset(axes.collect())
+    }
+
+    /// About `count` parts of a box of this shape in C order, whose results one after the other are that of the box: the bytes of each,
+    /// and its shape.
+    #[must_use]
+    pub fn parts(&self, shape: &[usize], count: usize) -> Vec<(Range<usize>, Vec<usize>)> {
+        let whole = shape.iter().product::<usize>() * self.reducer.element_bytes();
+        let Some(axis) = shape.iter().position(|&length| length > 1) else {
+            return vec![(0..whole, shape.to_vec())];
+        };
+        let (length, factor) = (shape[axis], self.factors(shape.len())[axis]);
+        let factor = usize::try_from(factor).unwrap_or(usize::MAX);
+        // No window is in two parts.
+        let each = length.div_ceil(factor).div_ceil(count.max(1)).saturating_mul(factor);
+        let parts = (0..length).step_by(each.max(1)).map(|start| {
+            let (end, bytes) = (start.saturating_add(each).min(length), whole / length);
+            let mut shape = shape.to_vec();
+            shape[axis] = end - start;
+            (start * bytes..end * bytes, shape)
+        });
+        parts.collect()
     }
 
     /// Reduces a box of elements of this shape, given in canonical form and C order.

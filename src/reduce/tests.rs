@@ -379,3 +379,23 @@ fn a_cascade_rounds_at_each_step_and_a_direct_window_once() {
     assert_eq!(direct.apply(&odd, &[12]), [0]);
     assert_eq!(Reduction::fit(reducer(), &full(&[12]), 3, 1).apply(&odd, &[12]), [1, 0, 0]);
 }
+
+proptest! {
+    #[test]
+    fn the_results_of_the_parts_of_a_box_are_those_of_the_box(
+        shape in prop::collection::vec(0_usize..7, 0..4),
+        factors in prop::collection::vec(prop::collection::vec(1_u64..5, 3), 1..3),
+        count in 0_usize..6,
+        bytes in prop::collection::vec(any::<u8>(), 216),
+    ) {
+        let steps = factors.into_iter().map(|step| step[..shape.len()].to_vec()).collect();
+        let reducer = Reducer::new(Method::Mean, &DataType::UInt8, Missing::default()).unwrap();
+        let reduction = Reduction::cascade(reducer, steps);
+        let items = &bytes[..shape.iter().product()];
+        let parts = reduction.parts(&shape, count);
+        let reduced: Vec<u8> =
+            parts.iter().flat_map(|(range, shape)| reduction.apply(&items[range.clone()], shape)).collect();
+        prop_assert_eq!(reduced, reduction.apply(items, &shape));
+        prop_assert!(parts.len() <= count.max(1));
+    }
+}
