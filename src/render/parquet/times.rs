@@ -28,6 +28,16 @@ const WEEK: i64 = 7 * DAY;
 /// Milliseconds of a second.
 const MILLISECONDS: i64 = 1000;
 
+/// The unit of Arrow that steps of less than a second have; `None` where it has none.
+fn below_a_second(unit: TimeUnit) -> Option<ArrowUnit> {
+    match unit {
+        TimeUnit::Millisecond => Some(ArrowUnit::Millisecond),
+        TimeUnit::Microsecond => Some(ArrowUnit::Microsecond),
+        TimeUnit::Nanosecond => Some(ArrowUnit::Nanosecond),
+        _ => None,
+    }
+}
+
 /// How the steps of a column are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StoredTime {
@@ -61,9 +71,7 @@ impl StoredTime {
             TimeUnit::Hour => of_seconds(HOUR),
             TimeUnit::Minute => of_seconds(MINUTE),
             TimeUnit::Second if scale > 1 => of_seconds(1),
-            TimeUnit::Millisecond if scale > 1 => Self::Instants(ArrowUnit::Millisecond, scale),
-            TimeUnit::Microsecond if scale > 1 => Self::Instants(ArrowUnit::Microsecond, scale),
-            TimeUnit::Nanosecond if scale > 1 => Self::Instants(ArrowUnit::Nanosecond, scale),
+            unit if scale > 1 => Self::Instants(below_a_second(unit)?, scale),
             _ => return None,
         })
     }
@@ -77,9 +85,7 @@ impl StoredTime {
             TimeUnit::Hour => of_seconds(HOUR),
             TimeUnit::Minute => of_seconds(MINUTE),
             TimeUnit::Second if scale > 1 => of_seconds(1),
-            TimeUnit::Millisecond if scale > 1 => Self::Spans(ArrowUnit::Millisecond, scale),
-            TimeUnit::Microsecond if scale > 1 => Self::Spans(ArrowUnit::Microsecond, scale),
-            TimeUnit::Nanosecond if scale > 1 => Self::Spans(ArrowUnit::Nanosecond, scale),
+            unit if scale > 1 => Self::Spans(below_a_second(unit)?, scale),
             _ => return None,
         })
     }
