@@ -35,6 +35,8 @@ KILL_SECONDS = 5
 READ = 0.25
 """The part of writes after which the run is read by another replica."""
 SETTLE_SECONDS = 60
+LOST = 50
+WRITES_OF_LOSS = 500
 
 
 def element(place, number):
@@ -215,35 +217,49 @@ def whole(replicas, at):
         time.sleep(0.1)
 
 
+class History:
+    """What was written and read, and what was wrong with it."""
+
+    def __init__(self, writes, lost=0):
+        with object_store.running(FAULTS, lost) as (port, counts), contextlib.ExitStack() as stack:
+            replicas = Replicas(port, stack)
+            make(replicas)
+            work = Work(writes)
+            self.clients = [Client(number, replicas, work) for number in range(CLIENTS)]
+            begun = time.monotonic()
+            for client in self.clients:
+                client.thread.start()
+            while any(client.thread.is_alive() for client in self.clients):
+                time.sleep(0.1)
+                if time.monotonic() - begun > (replicas.kills + 1) * KILL_SECONDS and work.left > 0:
+                    replicas.kill_one()
+            self.seconds = time.monotonic() - begun
+            for at in range(REPLICAS):
+                self.check(whole(replicas, at))
+            self.kills = replicas.kills
+        (self.requests,) = counts
+        self.faults = [fault for client in self.clients for fault in client.faults]
+
+    def check(self, stored):
+        for client in self.clients:
+            for owned in client.runs:
+                client.check(owned, stored[owned.start * 8 : (owned.start + RUN) * 8])
+
+
 def run(long):
+    # First with a bucket that loses changes: a check that finds nothing there would find nothing at all.
+    of_loss = History(WRITES_OF_LOSS, lost=LOST)
+    assert any("lost" in fault for fault in of_loss.faults), "changes that the bucket has lost were not noticed"
     writes = int(os.environ.get("ZARRD_ELEMENT_WRITES", 1_000_000 if long else 4_000))
-    with object_store.running(FAULTS) as (port, counts), contextlib.ExitStack() as stack:
-        replicas = Replicas(port, stack)
-        make(replicas)
-        work = Work(writes)
-        clients = [Client(number, replicas, work) for number in range(CLIENTS)]
-        begun = time.monotonic()
-        for client in clients:
-            client.thread.start()
-        while any(client.thread.is_alive() for client in clients):
-            clients[0].thread.join(KILL_SECONDS) if clients[0].thread.is_alive() else time.sleep(0.1)
-            if time.monotonic() - begun > (replicas.kills + 1) * KILL_SECONDS and work.left > 0:
-                replicas.kill_one()
-        seconds = time.monotonic() - begun
-        for at in range(REPLICAS):
-            stored = whole(replicas, at)
-            for client in clients:
-                for owned in client.runs:
-                    client.check(owned, stored[owned.start * 8 : (owned.start + RUN) * 8])
-        kills = replicas.kills
-    faults = [fault for client in clients for fault in client.faults]
-    assert not faults, f"{len(faults)} faults: {faults[:5]}"
-    total = {name: sum(client.counts[name] for client in clients) for name in clients[0].counts}
-    (requests,) = counts
+    history = History(writes)
+    assert not history.faults, f"{len(history.faults)} faults: {history.faults[:5]}"
+    total = {name: sum(client.counts[name] for client in history.clients) for name in history.clients[0].counts}
+    requests = history.requests
     injected = sum(requests.values()) - requests["requests"]
     measured = (
-        f"{writes:,} writes by {CLIENTS} clients through {REPLICAS} replicas, {kills} killed, {injected:,} faults in {requests['requests']:,} "
-        f"requests to the bucket, {seconds:.0f} s: {total['acknowledged']:,} acknowledged, {total['refused']:,} refused, {total['unknown']:,} "
-        f"unknown; {total['reads']:,} reads meanwhile; 0 lost, 0 torn, 0 twice"
+        f"{writes:,} writes by {CLIENTS} clients through {REPLICAS} replicas, {history.kills} killed, {injected:,} faults in "
+        f"{requests['requests']:,} requests to the bucket, {history.seconds:.0f} s: {total['acknowledged']:,} acknowledged, {total['refused']:,} "
+        f"refused, {total['unknown']:,} unknown; {total['reads']:,} reads meanwhile; 0 lost, 0 torn, 0 twice; of a bucket that loses one of "
+        f"{LOST} changes, {len(of_loss.faults):,} faults were found"
     )
     return [("element writes of disjoint elements in the same shards", measured)]

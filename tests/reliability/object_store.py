@@ -1,6 +1,6 @@
 """A store that speaks the part of S3 that a writing server needs, checks conditions, and fails as often as its arguments say.
 
-A program of its own: it prints its port, and at the end of its input the counts of requests and faults.
+It can also lose what it says it has stored, which no server can make good: so a check of what is stored can be seen to fail. A program of its own: it prints its port, and at the end of its input the counts of requests and faults.
 """
 
 import asyncio
@@ -23,9 +23,12 @@ PAGE = 1000
 
 
 class Objects:
-    def __init__(self):
+    def __init__(self, lost):
         self.values = {}
         """The bytes, the entity tag, the time and the metadata of each key."""
+        self.lost = lost
+        """Each of this many changes of a value is answered as if it was stored, and is not."""
+        self.changes = 0
 
     def put(self, key, body, headers):
         found = self.values.get(key)
@@ -36,7 +39,9 @@ class Objects:
             return 412, {}, error("PreconditionFailed")
         tag = hashlib.md5(body).hexdigest()
         kept = {name: value for name, value in headers.items() if name.startswith("x-amz-meta-")}
-        self.values[key] = body, tag, time.time(), kept
+        self.changes += found is not None
+        if not (self.lost and found and self.changes % self.lost == 0):
+            self.values[key] = body, tag, time.time(), kept
         return 200, {"etag": f'"{tag}"'}, b""
 
     def get(self, key, headers):
@@ -108,8 +113,8 @@ def error(code):
 
 
 class Connections:
-    def __init__(self, rate, seed):
-        self.objects, self.rate, self.dice = Objects(), rate, random.Random(seed)
+    def __init__(self, rate, lost):
+        self.objects, self.rate, self.dice = Objects(lost), rate, random.Random(1)
         self.counts = dict.fromkeys(("requests", *FAULTS), 0)
 
     def fault(self, method):
@@ -167,8 +172,8 @@ class Connections:
         return True
 
 
-async def serve(rate, seed):
-    connections = Connections(rate, seed)
+async def serve(rate, lost):
+    connections = Connections(rate, lost)
     server = await asyncio.start_server(connections.converse, "127.0.0.1", 0, limit=1 << 20)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
@@ -177,9 +182,10 @@ async def serve(rate, seed):
 
 
 @contextlib.contextmanager
-def running(rate, seed=1):
-    """The store as a program, of which `rate` of a thousand requests fail. Its port, and a list that has its counts in the end."""
-    command = [sys.executable, "-B", __file__, str(rate), str(seed)]
+def running(rate, lost=0):
+    """The store as a program, of which `rate` of a thousand requests fail, and one of `lost` changes of a value is lost. Its port, and a
+    list that has its counts in the end."""
+    command = [sys.executable, "-B", __file__, str(rate), str(lost)]
     counts = []
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
