@@ -267,6 +267,17 @@ def test_a_dragged_slider_ends_at_its_last_place_with_few_requests(visit, demo):
     assert len([request for request in found["requests"] if request.startswith("/v1/data/demo/field?")]) <= 24
 
 
+def test_a_slider_over_a_slow_connection_shows_coarser_planes_and_the_whole_when_it_stops(visit, demo):
+    """After the first plane, whose transfer shows how slow the connection is."""
+    moves = [step for at in range(1, 12) for step in (["fill", ".index", str(at)], ["pause", 100])]
+    steps = [SHOWN, ["throttle", 100_000], *moves, ["pause", 3000], ["evaluate", "document.querySelector('#cost').textContent"]]
+    found = visit(f"{demo.base}/view/demo/field", steps=steps)
+    read = [request for request in found["requests"] if request.startswith("/v1/data/demo/field?slice=")]
+    coarser = ["&fit=" in request for request in read]
+    assert True in coarser and not coarser[-1], read
+    assert read[-1].startswith("/v1/data/demo/field?slice=11,:,:") and "their mean" not in found["values"][-1]
+
+
 def test_a_click_plots_the_other_dimensions(visit, demo):
     found = visit(f"{demo.base}/view/demo/field?at=45,20", steps=[SHOWN, ["until", "document.querySelectorAll('#profiles svg').length === 3"]])
     assert "along time" in found["text"] and not found["said"]

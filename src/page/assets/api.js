@@ -62,21 +62,24 @@ export async function getJson(url, signal) {
 }
 
 /**
- * Elements as bytes, with what the headers say of them.
+ * Elements as bytes, with what the headers say of them, the milliseconds until they were there, and those of their transfer alone.
  * @param {string} url
  * @param {AbortSignal} [signal]
  */
 export async function getElements(url, signal) {
   const began = performance.now();
   const response = await get(url, "application/octet-stream", signal);
+  const answered = performance.now();
   const buffer = await response.arrayBuffer();
+  const ended = performance.now();
   const shape = JSON.parse(response.headers.get("Array-Shape") || "[]");
   return {
     buffer,
     shape: /** @type {number[]} */ (shape),
     type: response.headers.get("Array-Data-Type") || "",
     timing: response.headers.get("Server-Timing") || "",
-    milliseconds: performance.now() - began,
+    milliseconds: ended - began,
+    transfer: ended - answered,
   };
 }
 

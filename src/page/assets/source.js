@@ -7,8 +7,8 @@ import { numbers, unpack } from "./decode.js";
 /** @typedef {{name: string, data: string, image: string, shape: number[], chunk: number[] | null}} Level */
 /** @typedef {{chunks: number, bytes: number}} Cost */
 /** @typedef {{values: ArrayLike<number> & {length: number}, width: number, height: number, parts: number, box: Box,
- *   cost: Cost, milliseconds: number, timing: string, url: string, reduced: number}} Plane */
-/** @typedef {{url: string, box: Box, cost: Cost, reduced: number}} Plan */
+ *   cost: Cost, milliseconds: number, timing: string, url: string, reduced: number, coarser: number}} Plane */
+/** @typedef {{url: string, box: Box, cost: Cost, reduced: number, coarser: number}} Plan */
 
 /** @typedef {{start: number, count: number, step: number}} Axis */
 
@@ -16,6 +16,10 @@ import { numbers, unpack } from "./decode.js";
 const MOST_ELEMENTS = 1 << 21;
 /** Bytes of the planes that are kept. */
 const MOST_KEPT = 96 << 20;
+/** The transfer of a plane takes about this many milliseconds at most while an index changes, where a coarser plane is shorter. */
+const MOST_TRANSFER = 60;
+/** Every how many rows and columns the coarsest of these planes has one. */
+const COARSEST = 16;
 
 /**
  * The elements of a dimension that are rows or columns: all of them, unless the selection has steps.
@@ -50,6 +54,10 @@ export class Source {
     this.kept = new Map();
     this.keptBytes = 0;
     this.reduces = true;
+    /** Whether an index changes at the moment: then planes that take long to transfer are read coarser. */
+    this.isMoving = false;
+    /** The milliseconds that the transfer of the last plane would have taken had it not been coarser. */
+    this.transfer = 0;
     this.rows = config.rows;
     this.columns = config.columns;
     this.down = axis(config, config.rows);
@@ -176,13 +184,22 @@ export class Source {
     const [h, w] = [rows[1] - rows[0], columns[1] - columns[0]];
     let step = 1;
     while ((h / step) * (w / step) > MOST_ELEMENTS || w / step > Math.max(2 * pixels, 1024)) step *= 2;
+    const coarser = this.coarser();
+    step *= coarser;
     const fits = step > 1 && this.reduces;
     const slice = this.slice(level, rows, columns, fits ? 1 : step, other);
     const side = Math.ceil(Math.max(h, w) / step);
     const url = link(level.data, { slice, fields: this.config.fields, format: "bytes", fit: fits ? `${side},${side}` : null });
     const [sy, sx] = [this.height / height, this.width / width];
     const box = { x: columns[0] * sx, y: rows[0] * sy, w: w * sx, h: h * sy };
-    return { url, box, cost: this.cost(level, rows, columns), reduced: step };
+    return { url, box, cost: this.cost(level, rows, columns), reduced: step, coarser };
+  }
+
+  /** By how much planes are coarser now. Each halving of both sides takes a quarter of the time. */
+  coarser() {
+    let coarser = 1;
+    while (this.isMoving && this.reduces && coarser < COARSEST && this.transfer / coarser ** 2 > MOST_TRANSFER) coarser *= 2;
+    return coarser;
   }
 
   /**
@@ -224,7 +241,8 @@ export class Source {
   /** @param {Plan} plan @returns {Promise<Plane>} */
   async read(plan) {
     const { type, cf, colors } = this.config;
-    const { buffer, shape, milliseconds, timing, type: answered } = await getElements(plan.url);
+    const { buffer, shape, milliseconds, transfer, timing, type: answered } = await getElements(plan.url);
+    this.transfer = transfer * plan.coarser ** 2;
     const raw = numbers(buffer, cf.as || answered || type);
     const values = colors === null ? unpack(raw, cf) : raw;
     // The kept dimensions are in the order of the array.
@@ -253,7 +271,7 @@ export class Source {
         }
       }
     }
-    return { values: ordered, width, height, parts, box: plan.box, cost: plan.cost, milliseconds, timing, url: plan.url, reduced: plan.reduced };
+    return { values: ordered, width, height, parts, box: plan.box, cost: plan.cost, milliseconds, timing, url: plan.url, reduced: plan.reduced, coarser: plan.coarser };
   }
 
   /** Whether a failure is one of a server that reduces nothing; then nothing is reduced any more. @param {unknown} error */

@@ -18,6 +18,8 @@ import { rangeText, Source } from "./source.js";
 const COLORS = ["#ff00ff", "#00ff00", "#00a0ff", "#ff4000", "#ffff00", "#ffffff"];
 const LONGEST_COORDINATES = 20000;
 const LONGEST_PROFILE = 4000;
+/** An index that has not changed for so long changes no more. */
+const SETTLE_MILLISECONDS = 400;
 
 export class Viewer {
   /** @param {HTMLElement} root */
@@ -53,6 +55,7 @@ export class Viewer {
     this.isAsSelected = true;
     this.activeDim = 0;
     this.playing = 0;
+    this.settling = 0;
     /** @type {(() => Promise<void>) | null} What a tab without a picture does when an index changes. */
     this.changed = null;
     /** @type {{zoom(factor: number): void, fit(): void} | null} What is zoomed. */
@@ -669,9 +672,20 @@ export class Viewer {
     if (typed && document.activeElement !== typed) typed.value = String(place);
     this.showLabel(dim);
     this.write();
+    this.move();
     const done = this.isPicture ? this.update() : this.changed?.();
     Promise.resolve(done).then(() => this.prefetch(dim, step));
     return done;
+  }
+
+  /** Notes that an index changes; when none did for a while, a plane that was read coarser is read again. */
+  move() {
+    this.source.isMoving = true;
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => {
+      this.source.isMoving = false;
+      if (this.planes.some((plane) => plane.coarser > 1)) this.update();
+    }, SETTLE_MILLISECONDS);
   }
 
   /** Reads the next planes while nothing else is read. @param {number} dim @param {number} step */

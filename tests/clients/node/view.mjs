@@ -37,6 +37,11 @@ const actions = {
       await page.waitForTimeout(50);
     }
   },
+  // The bytes a second that the network takes in from now on.
+  throttle: async (page, downloadThroughput) => {
+    const session = await page.context().newCDPSession(page);
+    await session.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput, uploadThroughput: -1 });
+  },
   pause: (page, milliseconds) => page.waitForTimeout(milliseconds),
   evaluate: (page, script) => page.evaluate(script),
 };
