@@ -80,7 +80,9 @@ class Bench:
         self.stack = stack
         self.folder = data(hours)
         log = scratch / "zarrd.log"
-        self.server = stack.enter_context(processes.zarrd(self.folder, log, SERVER__ADMIN_LISTEN="127.0.0.1:0"))
+        # The file of the whole is longer than a response is by default.
+        settings = {"SERVER__ADMIN_LISTEN": "127.0.0.1:0", "READ__MAX_RESPONSE_SIZE": "2GiB"}
+        self.server = stack.enter_context(processes.zarrd(self.folder, log, **settings))
         self.dataset = xarray.open_zarr(self.folder / "era5", consolidated=False, chunks=None)
 
     def url(self, **query):

@@ -21,6 +21,7 @@ import numpy
 import PIL.Image
 import zarr
 
+import page
 import paint
 import peers
 import processes
@@ -261,6 +262,7 @@ def scrubbing(folder, scratch):
 
 PARTS = {
     "budgets": budgets,
+    "page": page.of_people,
     "peers": beside_others,
     "scrubbing": scrubbing,
     "paint": paint.first_paint,
