@@ -18,7 +18,7 @@ import { rangeText, Source } from "./source.js";
 const COLORS = ["#ff00ff", "#00ff00", "#00a0ff", "#ff4000", "#ffff00", "#ffffff"];
 const LONGEST_COORDINATES = 20000;
 const LONGEST_PROFILE = 4000;
-/** An index that has not changed for so long changes no more. */
+/** The milliseconds after which an index that has not changed counts as settled. */
 const SETTLE_MILLISECONDS = 400;
 
 export class Viewer {

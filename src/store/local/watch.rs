@@ -96,13 +96,12 @@ mod linux {
             horizon: Instant,
         ) -> Option<Instant> {
             let mut state = self.state();
-            let read_at = match state.read_at.filter(|&read_at| read_at >= horizon) {
-                Some(read_at) => read_at,
-                None => {
-                    let now = Instant::now();
-                    state.count_changes();
-                    *state.read_at.insert(now)
-                }
+            let read_at = if let Some(read_at) = state.read_at.filter(|&read_at| read_at >= horizon) {
+                read_at
+            } else {
+                let now = Instant::now();
+                state.count_changes();
+                *state.read_at.insert(now)
             };
             (state.changes == since.0).then_some(read_at)
         }
