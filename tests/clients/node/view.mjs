@@ -1,7 +1,8 @@
 // Visits pages of zarrd in a headless Chromium: node view.mjs CHROMIUM. It answers each line of JSON with what the page did.
 //
 // A question is {url, …}: `steps` is a list of [action, …] (`click`, `key`, `fill`, `wait`, `evaluate`), `scripts: false` switches
-// scripts off, `dark`, `width` and `height` are those of the window, `axe` checks accessibility, `png` is a file for a screenshot.
+// scripts off, `plain` is a page of others, `dark`, `width` and `height` are those of the window, `axe` checks accessibility, `png` is a file
+// for a screenshot.
 import { createInterface } from "node:readline";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -47,7 +48,7 @@ const actions = {
 };
 
 async function visit(question) {
-  const { url, steps = [], scripts = true, dark = false, width = 1280, height = 900, png } = question;
+  const { url, steps = [], scripts = true, plain = false, dark = false, width = 1280, height = 900, png } = question;
   const context = await browser.newContext({
     viewport: { width, height }, colorScheme: dark ? "dark" : "light", javaScriptEnabled: scripts, ignoreHTTPSErrors: true,
   });
@@ -67,7 +68,7 @@ async function visit(question) {
     const response = await page.goto(url, { timeout: MILLISECONDS, waitUntil: "load" });
     result.status = response.status();
     result.headers = response.headers();
-    if (scripts) await page.waitForSelector("html[data-ready]", { timeout: MILLISECONDS, state: "attached" });
+    if (scripts && !plain) await page.waitForSelector("html[data-ready]", { timeout: MILLISECONDS, state: "attached" });
     await page.waitForLoadState("networkidle");
     for (const [action, ...values] of steps) result.values.push(await actions[action](page, ...values));
     await page.waitForLoadState("networkidle");
