@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 
 use axum::extract::Request;
 use axum::http::header;
+use http_body::Body as _;
 use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -94,8 +95,7 @@ where
         let detail = format!("the body is longer than {limit} bytes; ask in several requests");
         Problem::from_class(ErrorClass::TooLarge).detail(detail).extension("limit", limit)
     };
-    let declared = head.headers.get(header::CONTENT_LENGTH);
-    let declared = declared.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let declared = body.size_hint().exact();
     if declared.is_some_and(|declared| declared > limit) {
         return Err(too_long());
     }
