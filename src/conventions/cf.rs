@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::plane::DimensionRole;
 use super::values::{exactly, text};
+use crate::labels::is_longitude_unit;
 use crate::metadata::Attributes;
 
 /// Longest list of names that is read, in bytes.
@@ -115,10 +116,6 @@ pub fn is_geographic(name: &str, attributes: &Attributes) -> bool {
         || (units.is_empty()
             && standard_name.is_empty()
             && matches!(name.to_lowercase().as_str(), "lon" | "longitude" | "lat" | "latitude"))
-}
-
-fn is_longitude_unit(units: &str) -> bool {
-    matches!(units, "degrees_east" | "degree_east" | "degree_E" | "degrees_E" | "degreeE" | "degreesE")
 }
 
 fn is_latitude_unit(units: &str) -> bool {

@@ -40,8 +40,8 @@ impl CfTimes {
             return None;
         }
         let calendar = Calendar::from_attribute(calendar)?;
-        let mut words = units.trim().splitn(3, char::is_whitespace);
-        let (unit, since, date) = (words.next()?, words.next()?, words.next()?);
+        let (unit, rest) = units.trim().split_once(char::is_whitespace)?;
+        let (since, date) = rest.trim_start().split_once(char::is_whitespace)?;
         if !since.eq_ignore_ascii_case("since") {
             return None;
         }

@@ -8,6 +8,7 @@ use super::error::LabelError;
 use super::extent::LabelExtent;
 use super::instant::{DAY, Instant, SECOND};
 use super::label_values::Labels;
+use super::longitude::is_longitude;
 use super::places::{Key, Keys, Order};
 use super::query::{FillMethod, LabelQuery, shortened};
 use super::tolerance;
@@ -28,6 +29,7 @@ pub struct DimensionLabels {
     pub(super) dimension: String,
     pub(super) labels: Labels,
     pub(super) order: Order,
+    pub(super) is_longitude: bool,
     /// The smallest distance of two times in a row that are not the same; `None` if the labels are no times.
     spacing: Option<i128>,
     extent: OnceLock<LabelExtent>,
@@ -63,7 +65,8 @@ impl DimensionLabels {
     /// # Errors
     /// [`LabelError::NoLabels`] if nothing can be selected by elements of this type.
     pub fn new(dimension: &str, metadata: &ArrayMetadata, elements: &[Elements]) -> Result<Self, LabelError> {
-        Ok(Self::of_labels(dimension, Labels::new(dimension, metadata, elements)?))
+        let labels = Self::of_labels(dimension, Labels::new(dimension, metadata, elements)?);
+        Ok(Self { is_longitude: is_longitude(dimension, &metadata.attributes), ..labels })
     }
 
     /// The coordinate with these labels.
@@ -73,7 +76,8 @@ impl DimensionLabels {
             Labels::Times { instants, .. } => Some(spacing(instants)),
             _ => None,
         };
-        Self { dimension: dimension.to_owned(), labels, order, spacing, extent: OnceLock::new() }
+        let (dimension, is_longitude) = (dimension.to_owned(), false);
+        Self { dimension, labels, order, is_longitude, spacing, extent: OnceLock::new() }
     }
 
     /// From where to where the labels reach, found once. The first call goes through all labels: make it on the compute pool.
@@ -230,9 +234,9 @@ impl DimensionLabels {
                 };
                 let (one, other) = (period(start)?, period(end)?);
                 self.check_sorted()?;
-                // An open end is that of the coordinate in stored order.
+                // An open end is that of the coordinate in stored order. A period that the other end lies in is no earlier than that.
                 let (from, to) = match (one, other) {
-                    (Some(one), Some(other)) if one.0 <= other.0 => (Some(one), Some(other)),
+                    (Some(one), Some(other)) if one.0 < other.1 => (Some(one), Some(other)),
                     (Some(_), Some(_)) => (other, one),
                     _ if self.order == Order::Descending => (other, one),
                     _ => (one, other),

@@ -61,11 +61,13 @@ impl DimensionQuery {
 }
 
 impl DimensionLabels {
-    /// The positions that a request selects. With `wrap`, numbers that are this far apart are the same label, except in conditions.
+    /// The positions that a request selects. With `wrap`, numbers that are this far apart are the same label of a coordinate that
+    /// [goes around](DimensionLabels::goes_around), except in conditions.
     ///
     /// # Errors
     /// [`LabelError`], with what would be right.
     pub fn select_by(&self, query: &DimensionQuery, wrap: Option<f64>) -> Result<SelectedLabels, LabelError> {
+        let wrap = wrap.filter(|&turn| self.goes_around(turn));
         match query {
             DimensionQuery::Label(label) => self.select(label, wrap),
             DimensionQuery::List(list) => self.select_list(list, wrap),

@@ -100,7 +100,7 @@ impl DimensionLabels {
                 slot.clear();
                 slot.push_str(label);
             }
-            let positions = self.positions(&query, wrap)?;
+            let positions = self.positions(&query, wrap).map_err(with_method)?;
             let count = positions.count();
             if list.are_points && count != 1 {
                 let (dimension, label) = (self.dimension.clone(), shortened(label));
@@ -130,6 +130,17 @@ impl DimensionLabels {
         let (dimension, label) = (self.dimension.clone(), shortened(label));
         Err(LabelError::Syntax { dimension, label, takes: "a label has 1 to 512 bytes" })
     }
+}
+
+/// The error of a label of a list, whose method is a member of the body.
+fn with_method(mut error: LabelError) -> LabelError {
+    if let LabelError::NoSuchLabel(missing) = &mut error
+        && missing.hint.contains("nearest")
+    {
+        "; `\"method\": \"nearest\"` in the body selects the nearest, within `tolerance`"
+            .clone_into(&mut missing.hint);
+    }
+    error
 }
 
 #[cfg(test)]

@@ -313,3 +313,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn longitudes_and_numbers_that_are_once_around_go_around() {
+    for (values, around) in [
+        (&[0.0, 90.0, 180.0, 270.0][..], true),
+        (&[180.0, 90.0, 0.0, -90.0, -180.0], true),
+        (&[88.75, 0.0, -88.75], false),
+        (&[1000.0, 850.0, 500.0, 200.0], false),
+        (&[0.0, 10.0], false),
+        (&[0.0], false),
+        (&[], false),
+        (&[180.0, 0.0, 270.0, 90.0], false),
+    ] {
+        assert_eq!(floats(values).goes_around(360.0), around, "{values:?}");
+        let mut longitudes = floats(values);
+        longitudes.is_longitude = true;
+        assert!(longitudes.goes_around(360.0));
+    }
+    let days: Vec<i128> = (1..=365).collect();
+    assert!(integers(&days).goes_around(365.0) && !integers(&days).goes_around(360.0));
+}

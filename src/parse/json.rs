@@ -57,13 +57,18 @@ pub fn parse_json(data_type: &DataType, shape: &[u64], text: &[u8]) -> Result<Js
     Ok(if is_list { JsonElements::Each(elements) } else { JsonElements::One(elements) })
 }
 
+/// The most bytes of elements that a body of this length becomes, beside their heap. Short texts may stand for long elements.
+pub(super) fn most_expanded_bytes(body: u64) -> u64 {
+    body.saturating_mul(EXPANSION).max(LEAST_EXPANDED)
+}
+
 /// The most bytes of elements of a type that [`parse_json`] makes of a text of this length, beside their heap. A short text may
 /// stand for long elements: `""` is a text of a thousand characters.
 #[must_use]
 pub fn most_json_bytes(data_type: &DataType, text: u64) -> u64 {
     // Two bytes of text make at most one element.
     let most = (text / 2).saturating_add(1).saturating_mul(data_type.element_bytes().max(1) as u64);
-    most.min(text.saturating_mul(EXPANSION).max(LEAST_EXPANDED))
+    most.min(most_expanded_bytes(text))
 }
 
 /// The length of nested lists along a dimension: that of the first list at this depth.

@@ -15,7 +15,7 @@ mod npy_literal;
 mod safe_cast;
 mod variable;
 
-pub use arrow::parse_arrow;
+pub use arrow::{most_arrow_bytes, parse_arrow};
 pub use canonical::check_canonical;
 pub use error::ParseError;
 pub use json::{JsonElements, is_bounded_by_type, json_length, most_json_bytes, parse_json};

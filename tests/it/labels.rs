@@ -87,6 +87,7 @@ async fn a_label_selects_what_its_position_selects() {
             "time=2020-02-02T00:00:00, lat=60",
         ),
         ("sel.lon=-90&wrap=360", "isel.lon=3", "lon=3", "lon=270"),
+        ("sel.lat=60..45.25&sel.lon=-90&wrap=360", "isel.lat=0:2&isel.lon=3", "lat=0:2, lon=3", "lon=270"),
         (
             "sel.lat=60&isel.time=-1&sel.lon=90",
             "isel.lat=0&isel.time=3&isel.lon=1",
@@ -172,6 +173,8 @@ async fn what_cannot_be_selected_is_refused_with_what_would_be_right() {
         ("v?sel.lat=60&isel.lat=0", "invalid-request", "`lat` is selected twice"),
         ("v?sel.lat=60&slice=0", "invalid-request", "`slice` cannot be mixed"),
         ("v?sel.lon=10&wrap=0", "invalid-request", "a number above 0"),
+        ("v?sel.lat=60&wrap=360", "invalid-request", "`wrap` is for a coordinate that goes around"),
+        ("v?sel.lat=300&sel.lon=-90&wrap=360", "no-such-label", "labels go from `60` to `30`"),
         ("v?lat=3", "invalid-request", "`sel.lat=…`"),
         ("w?sel.band=1", "no-coordinate", "with `isel.band`"),
         ("x?sel.lat=60", "invalid-request", "has 5 elements, and its coordinate `/lat` has the shape [3]"),

@@ -37,5 +37,5 @@ async fn asset(
         (header::CACHE_CONTROL, caching.to_owned()),
         (header::ETAG, tag),
     ];
-    Ok((head, asset.bytes).into_response())
+    Ok((head, asset.text.as_str()).into_response())
 }

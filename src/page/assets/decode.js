@@ -137,7 +137,48 @@ const SHORT = /** @type {Record<string, string>} */ ({
 });
 /** South and west are the other side of zero. */
 const OPPOSITE = /** @type {Record<string, string>} */ ({ degrees_north: "°S", degree_north: "°S", degrees_east: "°W", degree_east: "°W" });
-const CALENDARS = [null, "", "standard", "gregorian", "proleptic_gregorian"];
+const GREGORIAN = [null, "", "standard", "gregorian", "proleptic_gregorian"];
+/** The days of the years of calendars whose years have all the same length. */
+const YEAR_DAYS = /** @type {Record<string, number>} */ ({ noleap: 365, "365_day": 365, all_leap: 366, "366_day": 366, "360_day": 360 });
+const DAY = 86400000;
+
+/** @param {number} number @param {number} digits */
+const padded = (number, digits) => String(number).padStart(digits, "0");
+
+/**
+ * How dates of a calendar are counted in milliseconds and written; `null` for one that is not known here.
+ * @param {string | null} calendar
+ * @returns {{count(year: number, month: number, day: number): number, text(milliseconds: number): string} | null}
+ */
+function dates(calendar) {
+  if (GREGORIAN.includes(calendar)) {
+    return {
+      count: (year, month, day) => Date.UTC(year, month - 1, day),
+      text: (milliseconds) => {
+        const date = new Date(milliseconds);
+        return Number.isNaN(date.getTime()) ? "" : date.toISOString().slice(0, 16).replace("T", " ");
+      },
+    };
+  }
+  const days = YEAR_DAYS[calendar?.toLowerCase() ?? ""];
+  if (!days) return null;
+  const months = days === 360 ? Array(12).fill(30) : [31, days - 337, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+  return {
+    count: (year, month, day) => (year * days + months.slice(0, month - 1).reduce((sum, one) => sum + one, 0) + day - 1) * DAY,
+    text: (milliseconds) => {
+      const minutes = Math.floor(Math.round(milliseconds) / 60000);
+      const whole = Math.floor(minutes / 1440);
+      let [left, month] = [whole - Math.floor(whole / days) * days, 0];
+      while (left >= months[month]) {
+        left -= months[month];
+        month += 1;
+      }
+      const date = `${padded(Math.floor(whole / days), 4)}-${padded(month + 1, 2)}-${padded(left + 1, 2)}`;
+      const minute = minutes - whole * 1440;
+      return Number.isFinite(minute) ? `${date} ${padded(Math.floor(minute / 60), 2)}:${padded(minute % 60, 2)}` : "";
+    },
+  };
+}
 
 /**
  * A function from coordinates to text: dates, where the units are those of a time.
@@ -154,15 +195,16 @@ export function labeller(units, calendar, values) {
     return `${Number(value.toPrecision(7))}${units ? SHORT[units] || ` ${units}` : ""}`;
   };
   const parts = units?.match(/^(\w+) since (\d{1,4}-\d{1,2}-\d{1,2})(?:[T ]([\d:.]+))?/);
-  if (!parts || !CALENDARS.includes(calendar) || !(parts[1].toLowerCase() in SECONDS)) return number;
+  const calendars = dates(calendar);
+  if (!parts || !calendars || !(parts[1].toLowerCase() in SECONDS)) return number;
   const [year, month, day] = parts[2].split("-").map(Number);
   const [hours = 0, minutes = 0, seconds = 0] = (parts[3] || "").split(":").map(Number);
-  const origin = Date.UTC(year, month - 1, day, hours || 0, minutes || 0, seconds || 0);
+  const origin = calendars.count(year, month, day) + (((hours || 0) * 60 + (minutes || 0)) * 60 + (seconds || 0)) * 1000;
   const unit = SECONDS[parts[1].toLowerCase()] * 1000;
-  const isDaily = values.every((value) => ((origin + value * unit) / 86400000) % 1 === 0);
+  const isDaily = values.every((value) => ((origin + value * unit) / DAY) % 1 === 0);
   return (value) => {
-    const date = new Date(origin + value * unit);
-    if (Number.isNaN(date.getTime())) return number(value);
-    return isDaily ? date.toISOString().slice(0, 10) : date.toISOString().slice(0, 16).replace("T", " ");
+    const text = typeof value === "number" ? calendars.text(origin + value * unit) : "";
+    if (!text) return number(value);
+    return isDaily ? text.slice(0, -6) : text;
   };
 }

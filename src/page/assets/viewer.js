@@ -265,6 +265,8 @@ export class Viewer {
       picture.overlay = labels;
       this.paint();
       this.showCost(cost);
+      // It came when the slider had stopped already.
+      if (!this.source.isMoving && planes.some((plane) => plane.coarser > 1)) this.latest.waiting ??= () => this.load();
     } catch (error) {
       if (this.source.givesUpReducing(error)) this.latest.waiting ??= () => this.load();
       else this.complain(error);

@@ -19,6 +19,7 @@ use self::schema::ArrowColumns;
 use self::stream::Messages;
 use super::canonical::check_canonical;
 use super::error::ParseError;
+use super::json::most_expanded_bytes;
 use super::variable::VariableElements;
 use crate::chunk::Elements;
 use crate::metadata::DataType;
@@ -32,6 +33,7 @@ pub fn parse_arrow(data_type: &DataType, shape: &[u64], body: &Bytes) -> Result<
     let first = messages.next()?.and_then(|(message, _)| message.header_as_schema());
     let schema = first.ok_or_else(|| malformed("it does not begin with a schema"))?;
     let columns = ArrowColumns::of(data_type, shape, &schema)?;
+    check_length(data_type, shape, body.len() as u64)?;
     let (mut items, mut elements) = (Vec::new(), VariableElements::new(data_type));
     let mut left = columns.rows;
     while let Some((message, buffers)) = messages.next()? {
@@ -60,6 +62,20 @@ pub fn parse_arrow(data_type: &DataType, shape: &[u64], body: &Bytes) -> Result<
     }
     check_canonical(data_type, &items, 0)?;
     Ok(Elements::fixed(items.into()))
+}
+
+/// The most bytes of elements of fixed size that a stream of this length becomes, beside the heap of others.
+#[must_use]
+pub fn most_arrow_bytes(body: u64) -> u64 {
+    most_expanded_bytes(body)
+}
+
+/// Checks that elements of fixed size are not far longer than the stream: empty texts may stand for long ones.
+fn check_length(data_type: &DataType, shape: &[u64], body: u64) -> Result<(), ParseError> {
+    let item = data_type.element_bytes() as u64;
+    let bytes = shape.iter().fold(item, |product, &length| product.saturating_mul(length));
+    let limit = most_arrow_bytes(body);
+    if data_type.is_variable() || bytes <= limit { Ok(()) } else { Err(ParseError::TooLong { limit }) }
 }
 
 /// The error of a stream with another number of rows than the shape has: this one, or more.

@@ -64,13 +64,13 @@ impl NetcdfFile {
         }
         let variables: Vec<HeaderVariable<'_>> = sized
             .iter()
-            .map(|SizedVariable { variable, dimensions, padded_bytes, .. }| HeaderVariable {
+            .map(|SizedVariable { variable, dimensions, padded_bytes, record_bytes, .. }| HeaderVariable {
                 name: &variable.name,
                 dimensions: dimensions.clone(),
                 attributes: &variable.attributes,
                 external: variable.external,
                 padded_bytes: *padded_bytes,
-                has_records: dataset.shape(variable).contains(&0),
+                record_bytes: *record_bytes,
             })
             .collect();
         let header = Header {
@@ -103,6 +103,7 @@ struct SizedVariable<'a> {
     dimensions: Vec<usize>,
     bytes: u64,
     padded_bytes: u64,
+    record_bytes: Option<u64>,
     cell_bytes: u64,
 }
 
@@ -119,11 +120,14 @@ impl<'a> SizedVariable<'a> {
             cell_bytes = longest_bytes.max(1);
             places.push(character_dimension(cell_bytes, dimensions));
         }
-        let elements =
-            dataset.shape(variable).iter().fold(1, |product: u64, &one| product.saturating_mul(one));
-        let bytes = elements.saturating_mul(cell_bytes);
-        let padded_bytes = bytes.checked_next_multiple_of(4).unwrap_or(u64::MAX);
-        Self { variable, dimensions: places, bytes, padded_bytes, cell_bytes }
+        let shape = dataset.shape(variable);
+        let bytes = shape.iter().fold(cell_bytes, |product, &one| product.saturating_mul(one));
+        let padded = |bytes: u64| bytes.checked_next_multiple_of(4).unwrap_or(u64::MAX);
+        // A dimension that is empty is the first, and that of the records.
+        let record_bytes = (shape.first() == Some(&0)).then(|| {
+            padded(shape.iter().skip(1).fold(cell_bytes, |product, &one| product.saturating_mul(one)))
+        });
+        Self { variable, dimensions: places, bytes, padded_bytes: padded(bytes), record_bytes, cell_bytes }
     }
 
     fn is_classic(&self) -> bool {

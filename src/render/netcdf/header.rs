@@ -24,8 +24,9 @@ pub(super) struct HeaderVariable<'a> {
     pub(super) external: ExternalType,
     /// Bytes of its values, with their padding.
     pub(super) padded_bytes: u64,
-    /// Whether it has the record dimension. It has no values then, and its place is behind those of all others.
-    pub(super) has_records: bool,
+    /// Bytes of one record, with their padding, if it has the record dimension. It has no values then, and its place is behind those of
+    /// all others.
+    pub(super) record_bytes: Option<u64>,
 }
 
 /// What is in a header.
@@ -67,26 +68,25 @@ impl Header<'_> {
             out.attributes(variable.attributes);
             out.tag(code(variable.external));
             // A size that 32 bits cannot have is written as their largest number.
-            out.count(if self.is_wide {
-                variable.padded_bytes
-            } else {
-                variable.padded_bytes.min(u32::MAX.into())
-            });
+            let size = variable.record_bytes.unwrap_or(variable.padded_bytes);
+            out.count(if self.is_wide { size } else { size.min(u32::MAX.into()) });
             places.push(out.bytes.len());
             out.bytes.extend_from_slice(&[0; 8]);
         }
         let mut bytes = out.bytes;
         let mut begin = bytes.len() as u64;
-        let end =
+        let mut end =
             self.variables.iter().fold(begin, |end, variable| end.saturating_add(variable.padded_bytes));
         let mut begins = Vec::with_capacity(places.len());
         for (place, variable) in places.into_iter().zip(self.variables) {
-            let own = if variable.has_records { end } else { begin };
+            let own = if variable.record_bytes.is_some() { end } else { begin };
             if let Some(slot) = bytes.get_mut(place..place + 8) {
                 slot.copy_from_slice(&own.to_be_bytes());
             }
             begins.push(own);
             begin = begin.saturating_add(variable.padded_bytes);
+            // There is no record, but where each variable would begin in one.
+            end = end.saturating_add(variable.record_bytes.unwrap_or_default());
         }
         WrittenHeader { bytes, begins }
     }

@@ -68,11 +68,12 @@ impl LabelRequest<'_> {
         requested: &[(&str, u64, &DimensionQuery)],
         wrap: Option<f64>,
     ) -> Result<LabelSelection, Problem> {
-        let began = Instant::now();
+        let (began, mut goes_around) = (Instant::now(), false);
         let mut selection = LabelSelection::default();
         // One after the other: a request that waits for memory must hold none.
         for &(name, length, query) in requested {
             let labels = self.labels(array, (name, length), &mut selection.used, began).await?;
+            goes_around |= wrap.is_some_and(|turn| labels.goes_around(turn));
             let query = query.clone();
             let (work, member) = (query.work_bytes(length), query.member());
             let select = move || labels.select_by(&query, wrap);
@@ -80,7 +81,10 @@ impl LabelRequest<'_> {
             let SelectedLabels { positions, label } = selected.map_err(|error| problem(error, member))?;
             selection.dimensions.push(LabelledDimension { name: name.to_owned(), positions, label });
         }
-        Ok(selection)
+        match wrap {
+            Some(turn) if !goes_around => Err(nothing_goes_around(turn)),
+            _ => Ok(selection),
+        }
     }
 
     /// The labels of a dimension, which has a name and a length; `used` takes in what they depend on.
@@ -170,6 +174,13 @@ fn problem(error: LabelError, member: &str) -> Problem {
             .extension("last", last.clone())
             .extension("step", json!(step)),
     }
+}
+
+fn nothing_goes_around(turn: f64) -> Problem {
+    Problem::from_class(ErrorClass::InvalidRequest).detail(format!(
+        "`wrap` is for a coordinate that goes around, and no dimension that is selected by label has one: its units are \
+         `degrees_east`, its `standard_name` or its name is `longitude`, or its labels are once around {turn}"
+    ))
 }
 
 fn no_coordinate(name: &str) -> Problem {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::stream::StreamExt;
+use futures::stream::{StreamExt, TryStreamExt};
 
 use super::array_document::{ArrayDocument, check_kind};
 use super::changed_node::{ChangedNode, GroupWithCopies, groups_with_copies};
@@ -31,6 +31,8 @@ use crate::write::{ArrayIdentity, ArrayWriter};
 
 /// Bytes of memory for each byte of a document that is parsed and written again.
 const PARSED_RATIO: u64 = 16;
+/// The most documents that are erased at once.
+const MAX_ERASURES: usize = 16;
 
 /// Creates, changes and erases nodes of one mount, for one request.
 #[derive(Debug)]
@@ -362,6 +364,8 @@ impl NodeWriter {
         if expected.is_some_and(|node| node.located != located) {
             return Err(NodeWriteError::ConditionFailed);
         }
+        // Below one that cannot be read there may be others. Listing the chunks of an array would take long.
+        let is_array = matches!(self.find(path).await, Ok(Some(node)) if node.array().is_ok());
         let known: Vec<&Version> = located.versions().flatten().collect();
         for name in [ZARR_JSON, ZARRAY, ZGROUP, META] {
             let key = document_key(path, name)?;
@@ -382,9 +386,29 @@ impl NodeWriter {
                 Err(source) => return Err(NodeWriteError::store(&key, source)),
             }
         }
+        if !is_array {
+            self.erase_documents_below(path).await?;
+        }
         // Before the values: what is left of them lets another erasure of the path come here.
         self.update_copies(&[ChangedNode::new(path, format, CopyChange::Erased)]).await?;
         self.erase_below(path).await
+    }
+
+    /// Erases the documents of all nodes below a group, so that none of these is read without some of its values.
+    async fn erase_documents_below(&self, path: &NodePath) -> Result<(), NodeWriteError> {
+        let failed = |key: &str, source| NodeWriteError::Store { key: key.to_owned(), source };
+        let listed = self.store().list_prefix(path.prefix(), None);
+        listed
+            .map_err(|source| failed(path.as_str(), source))
+            .try_for_each_concurrent(MAX_ERASURES, |entry| async move {
+                let (_, name) = entry.key.as_str().rsplit_once('/').unwrap_or_default();
+                if ![ZARR_JSON, ZARRAY, ZGROUP, META].contains(&name) {
+                    return Ok(());
+                }
+                let erased = self.store().erase(&entry.key, WriteCondition::Always).await;
+                erased.map(|_existed| ()).map_err(|source| failed(entry.key.as_str(), source))
+            })
+            .await
     }
 
     /// Erases all values below a path.

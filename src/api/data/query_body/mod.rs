@@ -46,7 +46,7 @@ pub(super) async fn respond(
     state.traffic.admission.try_reject(entrant)?;
     let request = Request::from_parts(head.clone(), content);
     let (body, parsed): (SelectionBody, _) =
-        read_values(state, (Priority::Elements, PARSED_BYTES), request).await?;
+        read_values(state, (Priority::Elements, PARSED_BYTES), request).await.map_err(with_append)?;
     let query = match body.into_query(&pairs) {
         Ok(query) => query,
         Err(error) => return Err(Box::pin(about_dimensions(error, &target)).await),
@@ -61,6 +61,15 @@ pub(super) async fn respond(
     let mut answer = Box::pin(selected(state, &head, &target, &query, started)).await?;
     answer.headers_mut().remove(header::ACCEPT_RANGES);
     Ok(if answer.status() == StatusCode::NOT_MODIFIED { unchanged(answer.headers()) } else { answer })
+}
+
+/// The problem of a body that is no selection, with how elements are appended: they are a list in JSON.
+fn with_append(problem: Problem) -> Problem {
+    if problem.code() != ErrorClass::InvalidRequest.as_str() {
+        return problem;
+    }
+    let detail = format!("{}; elements are appended with `append=DIMENSION` in the URL", problem.message());
+    problem.detail(detail)
 }
 
 /// The response for elements that still have an entity tag of `If-None-Match` (RFC 9110, section 13.2.2, step 3).
