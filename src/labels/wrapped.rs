@@ -11,6 +11,23 @@ use super::query::{FillMethod, LabelQuery, shortened};
 use crate::chunk::AxisPositions;
 
 impl DimensionLabels {
+    /// Whether labels that are `turn` apart are the same place: those of longitudes, and numbers that are once around.
+    #[must_use]
+    pub fn goes_around(&self, turn: f64) -> bool {
+        self.is_longitude || self.is_once_around(turn)
+    }
+
+    /// Whether the labels go from one place to the same again, or to the last before it.
+    fn is_once_around(&self, turn: f64) -> bool {
+        let Some((smallest, largest)) = self.ends().filter(|_| self.order != Order::Unsorted) else {
+            return false;
+        };
+        let span = largest - smallest;
+        #[expect(clippy::cast_precision_loss, reason = "a part of a step does not matter")]
+        let step = span / (self.len().saturating_sub(1)).max(1) as f64;
+        [span, span + step].into_iter().any(|around| (around - turn).abs() < step / 2.0)
+    }
+
     /// The positions that a request selects, if numbers a turn apart are the same label.
     pub(super) fn select_wrapped(&self, query: &LabelQuery, turn: f64) -> Result<SelectedLabels, LabelError> {
         let keys = self.floats();

@@ -56,6 +56,15 @@ def opened(server, path, engine):
 
 
 @pytest.mark.parametrize("zarr_format", datasets.FORMATS)
+def test_xarray_loads_texts(server, zarr_format):
+    with xarray.open_dataset(of_netcdf_c(server, f"types{zarr_format}"), engine="netcdf4") as read:
+        for name, values in datasets.OTHERS.items():
+            if name != "unicode":
+                expected = [text.decode() if isinstance(text, bytes) else text for text in values]
+                assert [str(text) for text in read[name].load().values] == expected, name
+
+
+@pytest.mark.parametrize("zarr_format", datasets.FORMATS)
 def test_netcdf_c_reads_every_type_of_number(server, zarr_format):
     with netCDF4.Dataset(of_netcdf_c(server, f"types{zarr_format}")) as read:
         read.set_auto_maskandscale(False)

@@ -194,6 +194,20 @@ def test_ranges_conditions_and_head_need_no_second_file(server):
     assert same.status_code == 304
 
 
+def test_variables_without_records_are_read_as_empty(tmp_path):
+    names = {"t": numpy.zeros(0, "int64"), "v": numpy.zeros((0, 3), "int16"), "w": numpy.zeros((0, 2, 3), "float64")}
+    group = zarr.create_group(tmp_path / "empty", zarr_format=3)
+    for name, values in names.items():
+        dimensions = ("t", "y", "x")[: values.ndim] if name != "v" else ("t", "x")
+        group.create_array(name, data=values, chunks=tuple(max(1, length) for length in values.shape), dimension_names=dimensions)
+    with processes.zarrd(f"data={tmp_path}") as running:
+        file = fetch(running, "empty", tmp_path)
+        with netCDF4.Dataset(file) as read:
+            assert {name: variable.shape for name, variable in read.variables.items()} == {name: values.shape for name, values in names.items()}
+        with xarray.open_dataset(file, engine="netcdf4") as read:
+            assert read.v.shape == (0, 3)
+
+
 def test_what_does_not_fit_in_the_classic_format_is_named(server):
     answer = requests.get(server.data("data", "types3"), params={"format": "nc3"}, timeout=processes.SECONDS)
     assert answer.status_code == 400

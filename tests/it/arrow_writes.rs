@@ -342,3 +342,22 @@ async fn no_damaged_stream_makes_the_server_fail_or_writes_a_part() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_short_stream_of_long_elements_is_refused_before_it_takes_their_memory() {
+    let store = memory();
+    let texts = json!({"name": "fixed_length_utf32", "configuration": {"length_bytes": 40_000}});
+    for (path, length) in [("few", 10), ("many", 1000)] {
+        let (name, document) = v3(&texts, &[length], &json!(""));
+        put(&store, &format!("{path}/{name}"), document.to_string()).await;
+    }
+    let server = server(&store);
+    let few = server.as_arrow("few").await.body;
+    assert_eq!(server.put_body("few", ARROW, few).await.status, 204);
+    let many = server.as_arrow("many").await.body;
+    assert!(many.len() < 100_000, "the texts are empty");
+    let before = contents(&store).await;
+    let refused = server.put_body("many", ARROW, many).await;
+    assert_eq!((refused.status.as_u16(), &refused.json()["written"]), (413, &json!(false)), "{refused:?}");
+    assert_eq!(contents(&store).await, before);
+}

@@ -79,6 +79,9 @@ async fn a_label_selects_what_its_position_selects() {
         ("sel.lat=50..30", "isel.lat=1:3", "lat=1:3", ""),
         ("sel.lat=1..2", "isel.lat=0:0", "lat=0:0", ""),
         ("sel.time=2020-02", "isel.time=2:4", "time=2:4", ""),
+        ("sel.time=2020-01-31..2020-01", "isel.time=1:2", "time=1:2", ""),
+        ("sel.time=2020-02-02..2020", "isel.time=3:4", "time=3:4", ""),
+        ("sel.time=2020-02..2020-01", "isel.time=0:4", "time=0:4", ""),
         ("sel.time=2020-02-01", "isel.time=2", "time=2", "time=2020-02-01T00:00:00"),
         (
             "sel.time=latest&sel.lat=60",

@@ -102,9 +102,11 @@ fn read(file: &[u8]) -> File {
         let size = reader.count();
         let begin = usize::try_from(reader.number(8)).unwrap();
         let dimensions: Vec<(String, u64)> = places.iter().map(|&place| dimensions[place].clone()).collect();
-        let elements: u64 = dimensions.iter().map(|(_, length)| length).product();
+        // Of a variable with records, of which there are none, one is counted.
+        let of_record = dimensions.iter().skip_while(|(_, length)| *length == 0);
+        let elements: u64 = of_record.map(|(_, length)| length).product();
         assert_eq!(size, (elements * size_of(kind) as u64).next_multiple_of(4), "{name}");
-        let rest = file[begin..].to_vec();
+        let rest = file.get(begin..).unwrap_or_default().to_vec();
         variables.insert(name, Variable { dimensions, attributes, kind, rest });
     }
     File { version: file[3], attributes, variables }
