@@ -8,7 +8,6 @@ use std::marker::PhantomData;
 
 use axum::extract::Request;
 use axum::http::header;
-use http_body::Body as _;
 use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -95,7 +94,8 @@ where
         let detail = format!("the body is longer than {limit} bytes; ask in several requests");
         Problem::from_class(ErrorClass::TooLarge).detail(detail).extension("limit", limit)
     };
-    let declared = body.size_hint().exact();
+    let declared = head.headers.get(header::CONTENT_LENGTH);
+    let declared = declared.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|declared| declared > limit) {
         return Err(too_long());
     }
