@@ -100,7 +100,7 @@ impl DimensionLabels {
                 slot.clear();
                 slot.push_str(label);
             }
-            let positions = self.positions(&query, wrap).map_err(with_method)?;
+            let positions = self.positions(&query, wrap).map_err(|error| with_members(error, list.method))?;
             let count = positions.count();
             if list.are_points && count != 1 {
                 let (dimension, label) = (self.dimension.clone(), shortened(label));
@@ -132,13 +132,18 @@ impl DimensionLabels {
     }
 }
 
-/// The error of a label of a list, whose method is a member of the body.
-fn with_method(mut error: LabelError) -> LabelError {
+/// The error of a label of a list, whose method and tolerance are members of the body.
+fn with_members(mut error: LabelError, method: Option<FillMethod>) -> LabelError {
     if let LabelError::NoSuchLabel(missing) = &mut error
         && missing.hint.contains("nearest")
     {
-        "; `\"method\": \"nearest\"` in the body selects the nearest, within `tolerance`"
-            .clone_into(&mut missing.hint);
+        let hint = match method {
+            None => "; `\"method\": \"nearest\"` in the body selects the nearest",
+            Some(_) => {
+                "; it is not taken from so far away, unless `\"tolerance\": \"inf\"` in the body says so"
+            }
+        };
+        hint.clone_into(&mut missing.hint);
     }
     error
 }

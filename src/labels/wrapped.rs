@@ -109,7 +109,7 @@ impl DimensionLabels {
     }
 
     /// The smallest and the largest label of a sorted coordinate.
-    pub(super) fn ends(&self) -> Option<(f64, f64)> {
+    fn ends(&self) -> Option<(f64, f64)> {
         let keys = self.floats();
         let last = keys.length.checked_sub(1)?;
         let (one, other) = ((keys.at)(0), (keys.at)(last));

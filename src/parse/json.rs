@@ -58,7 +58,8 @@ pub fn parse_json(data_type: &DataType, shape: &[u64], text: &[u8]) -> Result<Js
 }
 
 /// The most bytes of elements that a body of this length becomes, beside their heap. Short texts may stand for long elements.
-pub(super) fn most_expanded_bytes(body: u64) -> u64 {
+#[must_use]
+pub fn most_expanded_bytes(body: u64) -> u64 {
     body.saturating_mul(EXPANSION).max(LEAST_EXPANDED)
 }
 

@@ -15,10 +15,12 @@ mod npy_literal;
 mod safe_cast;
 mod variable;
 
-pub use arrow::{most_arrow_bytes, parse_arrow};
+pub use arrow::parse_arrow;
 pub use canonical::check_canonical;
 pub use error::ParseError;
-pub use json::{JsonElements, is_bounded_by_type, json_length, most_json_bytes, parse_json};
+pub use json::{
+    JsonElements, is_bounded_by_type, json_length, most_expanded_bytes, most_json_bytes, parse_json,
+};
 pub use length_prefixed::parse_length_prefixed;
 pub use npy::{MAX_NPY_HEAD_BYTES, NpyContents, NpyHead, parse_npy_head};
 pub use safe_cast::SafeCast;

@@ -21,6 +21,7 @@ use zarrd::write::{ArrayWriter, NodePatch, NodeWriteError, NodeWriter, WriteOpti
 
 use crate::access::{access, grant, known, token};
 use crate::support::hierarchy::memory;
+use crate::support::journal::Journal;
 use crate::support::property::holds;
 use crate::support::s3::{Fault, Kind, Rule, TestS3, When};
 use crate::support::server::{Answer, Server, contents, cpu, put};
@@ -840,4 +841,31 @@ async fn who_may_only_write_is_not_shown_what_is_stored() {
         server.ask(axum::http::Method::GET, "/v1/nodes/m/g", &[("authorization", &bearer)]).await.status,
         403
     );
+}
+
+#[tokio::test]
+async fn the_nodes_below_an_erased_group_are_gone_before_any_of_their_values() {
+    let journal = Journal::new(memory());
+    let store: SharedStore = journal.clone();
+    let server = server(&store);
+    let array = json!({"shape": [4], "data_type": "int8", "chunks": [2], "fill_value": 7});
+    for (path, body) in [
+        ("g", json!({"node_type": "group"})),
+        ("g/inner", json!({"node_type": "group"})),
+        ("g/inner/a", array.clone()),
+        ("g/b", array),
+    ] {
+        assert_eq!(server.create(path, &body).await.status, 201, "{path}");
+    }
+    for path in ["g/inner/a", "g/b"] {
+        put(&store, &format!("{path}/c/0"), vec![1_u8, 2]).await;
+    }
+    journal.keep_prefixes();
+    let broken_off = server.ask(axum::http::Method::DELETE, "/v1/nodes/m/g", &[]).await;
+    assert!(broken_off.status.is_server_error(), "{broken_off:?}");
+    for path in ["g", "g/inner", "g/inner/a", "g/b"] {
+        assert_eq!(server.get(&format!("/v1/nodes/m/{path}")).await.status, 404, "{path}");
+    }
+    let kept: Vec<String> = contents(&store).await.into_keys().collect();
+    assert_eq!(kept, ["g/b/c/0", "g/inner/a/c/0", "zarr.json"]);
 }

@@ -64,17 +64,11 @@ pub fn parse_arrow(data_type: &DataType, shape: &[u64], body: &Bytes) -> Result<
     Ok(Elements::fixed(items.into()))
 }
 
-/// The most bytes of elements of fixed size that a stream of this length becomes, beside the heap of others.
-#[must_use]
-pub fn most_arrow_bytes(body: u64) -> u64 {
-    most_expanded_bytes(body)
-}
-
 /// Checks that elements of fixed size are not far longer than the stream: empty texts may stand for long ones.
 fn check_length(data_type: &DataType, shape: &[u64], body: u64) -> Result<(), ParseError> {
     let item = data_type.element_bytes() as u64;
     let bytes = shape.iter().fold(item, |product, &length| product.saturating_mul(length));
-    let limit = most_arrow_bytes(body);
+    let limit = most_expanded_bytes(body);
     if data_type.is_variable() || bytes <= limit { Ok(()) } else { Err(ParseError::TooLong { limit }) }
 }
 

@@ -81,7 +81,7 @@ impl Dap4Dataset {
                 dimensions:
                     variable.dimensions.iter().filter_map(|place| places.get(*place).copied()).collect(),
                 maps: Vec::new(),
-                attributes: of_dap4(variable.external, variable.attributes),
+                attributes: for_dap4(variable.external, variable.attributes),
             }));
         }
         let maps: Vec<Vec<usize>> =
@@ -140,9 +140,10 @@ impl Dap4Dataset {
     }
 }
 
-/// The attributes without `_Encoding`, since every text of DAP4 is UTF-8 and xarray fails to decode one that says so; and with `missing_value`, where `_FillValue` is a number of 32 bits: netCDF-C reads that with an error in the last
-/// digits, and without another attribute nothing would be missing.
-fn of_dap4(external: ExternalType, mut attributes: Vec<ExportAttribute>) -> Vec<ExportAttribute> {
+/// The attributes as DAP4 has them: without `_Encoding`, since every text is UTF-8 and xarray fails to decode one that says so; and
+/// with `missing_value`, where `_FillValue` is a number of 32 bits. netCDF-C reads that with an error in the last digits, and without
+/// another attribute nothing would be missing.
+fn for_dap4(external: ExternalType, mut attributes: Vec<ExportAttribute>) -> Vec<ExportAttribute> {
     attributes.retain(|known| known.name != "_Encoding");
     let fill = attributes.iter().find_map(|known| match (known.name.as_str(), &known.value) {
         ("_FillValue", AttributeValue::Numbers(ExternalType::Float, bytes)) => Some(bytes.clone()),

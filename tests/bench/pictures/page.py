@@ -1,20 +1,15 @@
 """How long the page takes in a Chromium until people see something, and how many frames a second a slider shows them."""
 
 import contextlib
-import json
-import os
-import pathlib
-import shutil
 import statistics
-import subprocess
 
 import numpy
 import zarr
 
+import browser
 import processes
 import table
 
-PROGRAMS = pathlib.Path(__file__).parents[2] / "clients/node"
 ROUNDS = 5
 TIMES, SIDE = 60, 512
 SHOWN = ["wait", "canvas[data-ready]"]
@@ -88,29 +83,10 @@ new Promise((resolve) => {
 @contextlib.contextmanager
 def visitor(scratch):
     """Visits a page and takes steps on it; what the steps returned."""
-    packages = pathlib.Path(os.environ["ZARRD_NODE_MODULES"])
-    chromium = shutil.which("chromium")
-    assert packages.is_dir() and chromium, "not installed; tests/clients/run installs it"
     folder = scratch / "view"
-    shutil.copytree(PROGRAMS, folder, ignore=shutil.ignore_patterns("node_modules"))
-    (folder / "node_modules").symlink_to(packages.resolve())
-    command = ["node", folder / "view.mjs", chromium]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-
-        def visit(url, *steps, plain=False):
-            process.stdin.write(json.dumps({"url": url, "steps": steps, "plain": plain}) + "\n")
-            process.stdin.flush()
-            found = json.loads(process.stdout.readline())
-            assert "error" not in found, found["error"]
-            return found["values"]
-
-        try:
-            yield visit
-            # It ends itself and the browser when there are no more questions.
-            process.stdin.close()
-            process.wait(processes.SECONDS)
-        finally:
-            process.kill()
+    browser.programs(folder)
+    with browser.asking(folder / "view.mjs") as ask:
+        yield lambda url, *steps, plain=False: ask(url=url, steps=steps, plain=plain)["values"]
 
 
 def make(folder):

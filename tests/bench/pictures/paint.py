@@ -4,18 +4,15 @@ import contextlib
 import functools
 import http.server
 import json
-import os
-import pathlib
-import shutil
 import statistics
 import subprocess
 import threading
 import urllib.parse
 
+import browser
 import processes
 import table
 
-PROGRAMS = pathlib.Path(__file__).parents[2] / "clients/node"
 ROUNDS = 5
 RECIPE = "auto/{}/zstd-1"
 SHADER = "void main() { emitGrayscale(float(toRaw(getDataValue())) / 4000.0); }"
@@ -26,14 +23,10 @@ PIXELS = 600
 
 
 @contextlib.contextmanager
-def browser(scratch):
+def neuroglancer(scratch):
     """Opens a page of Neuroglancer with a state; the milliseconds until it has painted all of it."""
-    packages = pathlib.Path(os.environ["ZARRD_NODE_MODULES"])
-    chromium = shutil.which("chromium")
-    assert packages.is_dir() and chromium, "not installed; tests/clients/run installs it"
     folder, bundle = scratch / "programs", scratch / "bundle"
-    shutil.copytree(PROGRAMS, folder, ignore=shutil.ignore_patterns("node_modules"))
-    (folder / "node_modules").symlink_to(packages.resolve())
+    browser.programs(folder)
     bundle.mkdir()
     subprocess.run(["node", folder / "bundle.mjs", bundle], check=True, timeout=processes.SECONDS)
 
@@ -44,29 +37,19 @@ def browser(scratch):
     handler = functools.partial(Handler, directory=bundle)
     with (
         http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
-        subprocess.Popen(
-            ["node", folder / "browse.mjs", chromium], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as process,
+        browser.asking(folder / "browse.mjs") as ask,
     ):
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
 
         def painted(state):
             fragment = urllib.parse.quote(json.dumps(state))
-            url = f"http://127.0.0.1:{server.server_port}/neuroglancer.html#!{fragment}"
-            process.stdin.write(json.dumps({"url": url}) + "\n")
-            process.stdin.flush()
-            shown = json.loads(process.stdout.readline())
-            assert "error" not in shown, shown
+            shown = ask(url=f"http://127.0.0.1:{server.server_port}/neuroglancer.html#!{fragment}")
             return shown["finished"]["milliseconds"]
 
         try:
             yield painted
-            # It ends itself and the browser when there are no more questions.
-            process.stdin.close()
-            process.wait(processes.SECONDS)
         finally:
-            process.kill()
             server.shutdown()
             thread.join()
 
@@ -88,7 +71,7 @@ def first_paint(folder, scratch):
     """A table of the array as it is stored and of its pyramid, each read for the first time and again."""
     try:
         rows = []
-        with browser(scratch) as painted, processes.zarrd(folder, scratch / "paint.log", SERVER__ADMIN_LISTEN="127.0.0.1:0") as server:
+        with neuroglancer(scratch) as painted, processes.zarrd(folder, scratch / "paint.log", SERVER__ADMIN_LISTEN="127.0.0.1:0") as server:
             for name, (*_, chunks) in ARRAYS.items():
                 urls = {
                     "one level": f"{server.base}/store/bench/{name}/|zarr3:",

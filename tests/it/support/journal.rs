@@ -1,7 +1,7 @@
 //! A store that notes the order of its writes, fails one of them, and lets others write just before one.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -25,6 +25,8 @@ pub struct Journal {
     writes: Mutex<Vec<String>>,
     /// How many writes are left until all fail.
     left: AtomicUsize,
+    /// Whether erasures of prefixes fail.
+    keeps_prefixes: AtomicBool,
     /// What others write just before the write of a key.
     before: Mutex<HashMap<String, Vec<Written>>>,
 }
@@ -35,6 +37,7 @@ impl Journal {
             inner,
             writes: Mutex::default(),
             left: AtomicUsize::new(usize::MAX),
+            keeps_prefixes: AtomicBool::new(false),
             before: Mutex::default(),
         })
     }
@@ -47,6 +50,11 @@ impl Journal {
     /// From now on, all writes after this number of them fail.
     pub fn fail_after(&self, writes: usize) {
         self.left.store(writes, SeqCst);
+    }
+
+    /// From now on, erasures of prefixes fail.
+    pub fn keep_prefixes(&self) {
+        self.keeps_prefixes.store(true, SeqCst);
     }
 
     /// Just before the next write of a key, another client writes these values.
@@ -104,6 +112,9 @@ impl Store for Journal {
     }
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
+        if self.keeps_prefixes.load(SeqCst) {
+            return Err(StoreError::Backend(Arc::new(std::io::Error::other("a prefix that stays"))));
+        }
         self.inner.erase_prefix(prefix).await
     }
 

@@ -16,7 +16,7 @@ use crate::http::digest::Checking;
 use crate::http::problem::Problem;
 use crate::metadata::{DataType, Endianness};
 use crate::parse::{
-    JsonElements, NpyContents, ParseError, is_bounded_by_type, most_arrow_bytes, most_json_bytes,
+    JsonElements, NpyContents, ParseError, is_bounded_by_type, most_expanded_bytes, most_json_bytes,
     parse_arrow, parse_json, parse_length_prefixed, parse_npy_head, parse_padded,
 };
 use crate::render::Conversion;
@@ -36,7 +36,7 @@ pub(super) fn most_bytes(request: &PutRequest, max_whole: u64) -> u64 {
     let of_body = match request.format {
         BodyFormat::Json => most_json_bytes(request.data_type(), body),
         // The texts of elements of a fixed size are as short in a body as they are.
-        BodyFormat::Arrow if !request.data_type().is_variable() => most_arrow_bytes(body),
+        BodyFormat::Arrow if !request.data_type().is_variable() => most_expanded_bytes(body),
         BodyFormat::Npy | BodyFormat::Bytes | BodyFormat::Arrow => body.saturating_mul(8),
     };
     let elements = request.element_bytes().min(of_body).saturating_mul(2);
