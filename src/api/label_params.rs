@@ -36,7 +36,7 @@ pub(crate) struct LabelPositions {
 /// # Errors
 /// 400 if there is no such dimension, it has no coordinate, or no such label; failures of reading.
 pub(crate) async fn positions(
-    (state, head, target): (&AppState, &Parts, &NodeTarget),
+    request: (&AppState, &Parts, &NodeTarget),
     selection: &SelectionParams,
     path: &NodePath,
     metadata: &ArrayMetadata,
@@ -45,9 +45,24 @@ pub(crate) async fn positions(
     if !selection.has_labels() {
         return Ok(None);
     }
-    let shape = &metadata.shape;
-    let unnamed = vec![None; shape.len()];
+    let unnamed = vec![None; metadata.shape.len()];
     let names = names.or(metadata.dimension_names.as_deref()).unwrap_or(&unnamed);
+    positions_along(request, selection, path, (&metadata.shape, names)).await
+}
+
+/// The same along dimensions of these lengths and names, which are of an array at a path, or of several beside it.
+///
+/// # Errors
+/// As [`positions`].
+pub(crate) async fn positions_along(
+    (state, head, target): (&AppState, &Parts, &NodeTarget),
+    selection: &SelectionParams,
+    path: &NodePath,
+    (shape, names): (&[u64], &[Option<String>]),
+) -> Result<Option<LabelPositions>, Problem> {
+    if !selection.has_labels() {
+        return Ok(None);
+    }
     // Boxed, because the rare branch would enlarge the future of every request.
     let resolve = async {
         let requested = selection.labels(shape, names)?;

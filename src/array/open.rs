@@ -50,6 +50,12 @@ impl NodeOpener {
         Self { mount, hierarchy, limits, cache }
     }
 
+    /// The name of the mount.
+    #[must_use]
+    pub fn mount(&self) -> &str {
+        &self.mount
+    }
+
     /// The hierarchy.
     #[must_use]
     pub fn hierarchy(&self) -> &Hierarchy {

@@ -21,6 +21,7 @@ use super::pause::{ATTEMPTS, pause};
 use super::stored_chunk::{StoreAttempt, StoredChunk, ValuePlace};
 use super::written::StoredValueReport;
 use crate::cpu::ComputePool;
+use crate::key::StorePrefix;
 use crate::store::Version;
 
 /// The most writes that are stored together.
@@ -116,6 +117,24 @@ impl WriteLines {
             turns.push(promised.await.map_err(lost)?);
         }
         Ok(turns)
+    }
+
+    /// Waits until all writes of values below a prefix have ended that are in a line now.
+    pub(super) async fn wait_below(&self, mount: &str, prefix: &StorePrefix) {
+        let ends: Vec<_> = self
+            .waiting()
+            .iter_mut()
+            .filter(|((of, key), _)| &**of == mount && key.as_str().starts_with(prefix.as_str()))
+            .map(|(_, line)| {
+                let (turn, promised) = oneshot::channel();
+                line.push_back(LinePlace::Turn(turn));
+                promised
+            })
+            .collect();
+        for end in ends {
+            // A line that is gone has no writes.
+            drop(end.await);
+        }
     }
 
     /// Writes a part of a value in a turn of the caller.
@@ -215,7 +234,7 @@ impl ValueWrite {
         first.checks.value.is_none()
             && self.checks.value.is_none()
             && self.erases_fill == first.erases_fill
-            && self.chunk.is_encoded_as(&first.chunk)
+            && self.chunk.is_same_as(&first.chunk)
     }
 }
 

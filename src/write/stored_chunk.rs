@@ -74,9 +74,14 @@ impl StoredChunk {
         part.covers(&self.shape)
     }
 
-    /// Whether the elements of both are encoded alike, so that they can be laid over one value together.
-    pub(super) fn is_encoded_as(&self, other: &Self) -> bool {
-        self.chain.id() == other.chain.id() && self.inside == other.inside && self.coords == other.coords
+    /// Whether both are the same chunk of the same array, so that parts of both can be laid over one value together. An array that was
+    /// created again as another one may have the same codecs.
+    pub(super) fn is_same_as(&self, other: &Self) -> bool {
+        self.chain.id() == other.chain.id()
+            && self.inside == other.inside
+            && self.coords == other.coords
+            && (Arc::ptr_eq(&self.array, &other.array)
+                || self.array.metadata().is_stored_as(other.array.metadata()))
     }
 
     /// The version that is stored now, read past all caches.

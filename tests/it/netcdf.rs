@@ -218,6 +218,39 @@ async fn a_file_by_label_is_that_by_the_position_of_the_label() {
     let by_label = ok(&server, &format!("/v1/data/m/g/air?format=nc&sel.time={}", times[2])).await;
     let by_position = ok(&server, "/v1/data/m/g/air?format=nc&isel.time=2").await;
     assert_eq!(by_label.body, by_position.body);
+    assert_eq!(by_label.header("array-selection"), "time=2");
+    // Of a group, each variable along the dimensions that it has.
+    let range = format!("{}..{}", times[1], times[2]);
+    let by_label = ok(&server, &format!("/v1/data/m/g?format=nc&sel.time={range}")).await;
+    let by_position = ok(&server, "/v1/data/m/g?format=nc&isel.time=1:3").await;
+    assert_eq!(by_label.body, by_position.body);
+    assert_eq!(by_label.header("etag"), by_position.header("etag"));
+    assert_eq!(by_label.header("array-selection"), "time=1:3");
+    let head =
+        server.ask(Method::HEAD, &format!("/v1/data/m/g?format=nc&sel.time={range}&vars=air"), &[]).await;
+    assert_eq!((head.status, head.header("array-selection")), (StatusCode::OK, "time=1:3"));
+    let none = server.get("/v1/data/m/g?format=nc&sel.time=1e9").await;
+    assert!(none.refuses(400, "no-such-label", "beyond the last").contains("`sel.time=1e9`"), "{none:?}");
+}
+
+#[tokio::test]
+async fn labels_select_in_no_group_whose_arrays_disagree_about_the_dimension() {
+    let store = memory();
+    put(&store, "g/zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
+    for (name, length) in [("x", 2), ("a", 2), ("b", 3)] {
+        let array = json!({
+            "zarr_format": 3, "node_type": "array", "shape": [length], "data_type": "int8", "fill_value": 0,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [length]}}, "dimension_names": ["x"],
+            "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}]
+        });
+        put(&store, &format!("g/{name}/zarr.json"), array.to_string()).await;
+    }
+    put(&store, "g/x/c/0", vec![3_u8, 4]).await;
+    let server = Server::of(store);
+    let refused = server.get("/v1/data/m/g?format=nc&sel.x=4").await;
+    assert!(refused.refuses(400, "invalid-request", "two lengths").contains("`x`"), "{refused:?}");
+    let named = read(&ok(&server, "/v1/data/m/g?format=nc&vars=a&sel.x=4").await.body);
+    assert!(named.variables["a"].dimensions.is_empty());
 }
 
 #[tokio::test]
@@ -271,7 +304,7 @@ async fn requests_that_no_file_can_answer_say_what_is_wrong() {
         ("g?format=nc3", "`counts` (UByte)"),
         ("g?format=nc&slice=0", "isel.NAME"),
         ("g?format=nc&isel.none=0", "`none`"),
-        ("g?format=nc&sel.time=1", "isel.NAME"),
+        ("g?format=nc&sel.none=1", "`none`"),
         ("g/air?format=nc&vars=air", "`vars`"),
         ("g/air?vars=air", "format=nc"),
         ("g/air?format=nc&downsample=2,2,2", "downsample"),

@@ -11,7 +11,7 @@ use crate::api::export::geotiff::GeoTiffRequest;
 use crate::api::export::netcdf::NetcdfRequest;
 use crate::api::export::source_finder::SourceFinder;
 use crate::api::export::sources::{ExportSource, ExportSources};
-use crate::api::label_params::positions;
+use crate::api::label_params::{LabelPositions, positions, positions_along};
 use crate::auth::caller::Caller;
 use crate::error::ErrorClass;
 use crate::hierarchy::Node;
@@ -43,21 +43,21 @@ pub(super) async fn file(
     let rights = Caller::of(&head.extensions).rights();
     let finder = SourceFinder { target, rights, began: started };
     let names = query.variables.vars.as_deref();
+    let request = (state, head, target);
     let metadata = match &node.node {
         Node::Group(_) if is_plane => {
             return Err(invalid("`format=tiff` is one plane of an array, and this is a group".to_owned()));
         }
-        Node::Group(_) if query.selection.has_labels() => {
-            return Err(invalid(
-                "labels select in one array: select along the dimensions of a group by position, with `isel.NAME`".to_owned(),
-            ));
-        }
         Node::Group(_) => {
-            let sources = finder.of_group(node, names, &query.selection).await?;
-            let sources = decoded(sources, query)?;
-            return NetcdfRequest::new(sources, variant(query), names.is_some())?
-                .respond(state, target, head)
-                .await;
+            let arrays = finder.open_group(&target.path, node, names).await?;
+            let (shape, dimensions) = arrays.dimensions();
+            let dimensions = (shape.as_slice(), dimensions.as_slice());
+            let positions =
+                positions_along(request, &query.selection, arrays.first_path(), dimensions).await?;
+            let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
+            let sources = decoded(finder.select(arrays, selection).await?, query)?;
+            let netcdf = NetcdfRequest::new(sources, variant(query), names.is_some())?;
+            return Ok(labelled(netcdf.respond(state, target, head).await?, positions.as_ref()));
         }
         Node::Array(metadata) => metadata,
     };
@@ -65,16 +65,24 @@ pub(super) async fn file(
         return Err(invalid("`vars` names variables of a group, and this is an array".to_owned()));
     }
     query.array.check_shape(&metadata.shape)?;
-    let request = (state, head, target);
     let positions = positions(request, &query.selection, &target.path, metadata, None).await?;
     let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
     let subset = selection.subset(metadata)?;
     if is_plane {
-        let request = GeoTiffRequest::new(state, head, &finder, node, subset, query.format.decodes()).await?;
-        return request.respond(state, target, head).await;
+        let tiff = GeoTiffRequest::new(state, head, &finder, node, subset, query.format.decodes()).await?;
+        return Ok(labelled(tiff.respond(state, target, head).await?, positions.as_ref()));
     }
     let sources = decoded(finder.of_array(node, subset).await?, query)?;
-    NetcdfRequest::new(sources, variant(query), names.is_some())?.respond(state, target, head).await
+    let netcdf = NetcdfRequest::new(sources, variant(query), names.is_some())?;
+    Ok(labelled(netcdf.respond(state, target, head).await?, positions.as_ref()))
+}
+
+/// The response, with the positions that labels were resolved to.
+fn labelled(mut response: Response, positions: Option<&LabelPositions>) -> Response {
+    if let Some(positions) = positions {
+        positions.put_headers(response.headers_mut());
+    }
+    response
 }
 
 /// The arrays as the query wants their elements: as they are stored, or decoded.

@@ -12,6 +12,7 @@ mod empty_dimensions;
 pub(crate) mod error;
 pub(crate) mod fitting;
 pub(crate) mod geotiff;
+mod group_arrays;
 pub(crate) mod limits;
 pub(crate) mod netcdf;
 mod plane;

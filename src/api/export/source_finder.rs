@@ -10,11 +10,12 @@ use std::time::Instant;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::sources::{ExportSource, ExportSources, OmittedVariable};
+use super::group_arrays::{GroupArray, GroupArrays};
+use super::sources::{ExportSource, ExportSources, OmittedVariable, names_of};
 use crate::api::selection::SelectionParams;
 use crate::array::{Array, ArrayError, CachedLookup, NodeOpener, OpenNode};
 use crate::auth::{KeyScope, Permission, Rights, Scope};
-use crate::chunk::{AxisRange, SelectionError, Subset};
+use crate::chunk::{AxisRange, Subset};
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{HierarchyError, Node};
 use crate::http::problem::Problem;
@@ -91,24 +92,52 @@ impl SourceFinder<'_> {
         names: Option<&[String]>,
         selection: &SelectionParams,
     ) -> Result<ExportSources, Problem> {
-        if selection.is_positional() {
-            return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
-                "`slice` selects by position, which is of one array; select along the dimensions of a group with `isel.NAME`",
-            ));
-        }
+        let arrays = self.open_group(path, node, names).await?;
+        self.select(arrays, selection).await
+    }
+
+    /// The arrays of a group, before a selection is made: those of some names, else all.
+    ///
+    /// # Errors
+    /// As [`Self::of_group`], but for the selection.
+    pub(crate) async fn open_group(
+        &self,
+        path: &NodePath,
+        node: Arc<OpenNode>,
+        names: Option<&[String]>,
+    ) -> Result<GroupArrays, Problem> {
         let group = Some(Arc::clone(&node));
         let mut found = ExportSources { group, omits_unusable: names.is_none(), ..ExportSources::default() };
-        let opened = match names {
+        let arrays = match names {
             Some(names) => self.named(path, names).await?,
             None => self.all(path, &node, &mut found).await?,
         };
-        check_names(selection, &opened)?;
-        let mut chosen = Vec::with_capacity(opened.len());
-        for (name, node, array) in opened {
+        Ok(GroupArrays { path: path.clone(), arrays, found })
+    }
+
+    /// The arrays of a group over a selection, and what belongs to them.
+    ///
+    /// # Errors
+    /// 400 if the selection does not fit; documents or codecs that cannot be used, if variables are named.
+    pub(crate) async fn select(
+        &self,
+        group: GroupArrays,
+        selection: &SelectionParams,
+    ) -> Result<ExportSources, Problem> {
+        if selection.is_positional() {
+            return Err(Problem::from_class(ErrorClass::InvalidRequest).detail(
+                "`slice` selects by position, which is of one array; select along the dimensions of a group with `isel.NAME` or \
+                 `sel.NAME`",
+            ));
+        }
+        group.check_names(selection)?;
+        let GroupArrays { path, arrays, mut found } = group;
+        let mut chosen = Vec::with_capacity(arrays.len());
+        for (name, node, array) in arrays {
             let subset = selection.subset_of_variable(array.metadata())?;
             chosen.push(source(name, node, array, subset));
         }
-        self.add_all(&mut found, chosen, Some(path)).await?;
+        self.add_all(&mut found, chosen, Some(&path)).await?;
         Ok(found)
     }
 
@@ -176,8 +205,8 @@ impl SourceFinder<'_> {
     }
 
     /// The arrays of these names.
-    async fn named(&self, group: &NodePath, names: &[String]) -> Result<Vec<Opened>, Problem> {
-        let mut opened: Vec<Opened> = Vec::with_capacity(names.len());
+    async fn named(&self, group: &NodePath, names: &[String]) -> Result<Vec<GroupArray>, Problem> {
+        let mut opened: Vec<GroupArray> = Vec::with_capacity(names.len());
         for name in names {
             if opened.iter().any(|(known, ..)| known == name) {
                 continue;
@@ -203,7 +232,7 @@ impl SourceFinder<'_> {
         group: &NodePath,
         node: &OpenNode,
         found: &mut ExportSources,
-    ) -> Result<Vec<Opened>, Problem> {
+    ) -> Result<Vec<GroupArray>, Problem> {
         let need = Permission::derived(Scope::List, KeyScope::Prefix(group.prefix().clone()));
         let invalid = |detail: &'static str| Problem::from_class(ErrorClass::InvalidRequest).detail(detail);
         if !self.rights.allows(&self.target.mount.name, &need) {
@@ -407,8 +436,6 @@ impl SourceFinder<'_> {
     }
 }
 
-/// An array that was opened: its name, and the node.
-type Opened = (String, Arc<OpenNode>, Arc<Array>);
 /// An array that was found, if its document and its codecs can be used.
 type FoundArray = Result<(Arc<OpenNode>, Arc<Array>), ArrayError>;
 
@@ -416,14 +443,6 @@ fn source(name: String, node: Arc<OpenNode>, array: Arc<Array>, subset: Subset) 
     let dimension_names = names_of(array.metadata());
     let is_coordinate = matches!(dimension_names.as_slice(), [Some(dimension)] if *dimension == name);
     ExportSource { name, node, array, subset, dimension_names, is_coordinate, decoded: None }
-}
-
-/// The names of the dimensions, as many as there are.
-fn names_of(metadata: &ArrayMetadata) -> Vec<Option<String>> {
-    let rank = metadata.shape.len();
-    let named = metadata.dimension_names.clone().filter(|names| names.len() == rank);
-    let named = named.unwrap_or_else(|| vec![None; rank]);
-    named.into_iter().map(|name| name.filter(|name| !name.is_empty())).collect()
 }
 
 /// What is selected of the dimensions of some arrays.
@@ -461,17 +480,4 @@ fn named_by(metadata: &ArrayMetadata) -> Vec<String> {
         text.split_whitespace().map(|word| word.trim_end_matches(':').to_owned()).collect()
     };
     NAMING.iter().filter_map(text).flat_map(words).collect()
-}
-
-/// Refuses a selection along a dimension that none of the arrays has.
-fn check_names(selection: &SelectionParams, opened: &[Opened]) -> Result<(), SelectionError> {
-    let known: BTreeSet<String> =
-        opened.iter().flat_map(|(.., array)| names_of(array.metadata())).flatten().collect();
-    match selection.named().find(|name| !known.contains(*name)) {
-        None => Ok(()),
-        Some(name) => Err(SelectionError::UnknownDimension {
-            name: name.to_owned(),
-            known: known.into_iter().collect::<Vec<_>>().join(", "),
-        }),
-    }
 }

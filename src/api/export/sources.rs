@@ -145,3 +145,11 @@ impl ExportSources {
 fn ascii(text: &str) -> String {
     text.chars().map(|letter| if matches!(letter, ' '..='~') { letter } else { '?' }).collect()
 }
+
+/// The names of the dimensions, as many as there are.
+pub(super) fn names_of(metadata: &ArrayMetadata) -> Vec<Option<String>> {
+    let rank = metadata.shape.len();
+    let named = metadata.dimension_names.clone().filter(|names| names.len() == rank);
+    let named = named.unwrap_or_else(|| vec![None; rank]);
+    named.into_iter().map(|name| name.filter(|name| !name.is_empty())).collect()
+}

@@ -52,7 +52,7 @@ async fn erase_name(
     key: StoreKey,
 ) -> Result<bool, StoreError> {
     let shared = Arc::clone(shared);
-    let lock = lock(shared.root.path(), &key).await;
+    let lock = lock(&shared, blocking, &key).await?;
     // Not queued behind walks: other writers may wait for the lock.
     blocking.run(move || shared.remove_name(&lock, &key)).await
 }

@@ -107,6 +107,11 @@ impl Root {
         fstat(&self.fd).is_ok_and(|open| open.st_nlink == 0)
     }
 
+    /// Which links are followed.
+    pub(super) fn symlinks(&self) -> Symlinks {
+        self.symlinks
+    }
+
     /// The number of the device that the root is on.
     pub(super) fn device(&self) -> Dev {
         self.device

@@ -57,9 +57,11 @@ pub(super) async fn set(
     let (shared, blocking, key) = (Arc::clone(shared), blocking.clone(), key.clone());
     join(tokio::spawn(async move {
         let ours = Arc::clone(&shared);
-        let complete = blocking.run(move || ours.complete(staged, &rest));
-        let staged = complete.await?;
-        let lock = lock(shared.root.path(), &key).await;
+        let name = key.clone();
+        let complete =
+            blocking.run(move || Ok((ours.complete(staged, &rest)?, ours.root.stored_path(&name))));
+        let (staged, path) = complete.await?;
+        let lock = path.lock().await;
         blocking.run(move || shared.commit(&lock, staged, &key, &condition)).await
     }))
     .await
@@ -99,7 +101,7 @@ pub(super) async fn erase(
         return condition.check(None).map(|()| false);
     }
     let (shared, blocking, key) = (Arc::clone(shared), blocking.clone(), key.clone());
-    let lock = lock(shared.root.path(), &key).await;
+    let lock = lock(&shared, &blocking, &key).await?;
     blocking.run(move || shared.remove(&lock, &key, &condition)).await
 }
 

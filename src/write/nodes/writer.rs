@@ -389,6 +389,7 @@ impl NodeWriter {
         if !is_array {
             self.erase_documents_below(path).await?;
         }
+        self.wait_for_writes_below(path).await;
         // Before the values: what is left of them lets another erasure of the path come here.
         self.update_copies(&[ChangedNode::new(path, format, CopyChange::Erased)]).await?;
         self.erase_below(path).await
@@ -409,6 +410,12 @@ impl NodeWriter {
                 erased.map(|_existed| ()).map_err(|source| failed(entry.key.as_str(), source))
             })
             .await
+    }
+
+    /// Waits until the writes of elements have ended that this process had begun before documents were erased: what one of them stores
+    /// after the values are erased would be read as a value of the next array at the path.
+    pub(super) async fn wait_for_writes_below(&self, path: &NodePath) {
+        self.writer.lines().wait_below(self.opener.mount(), path.prefix()).await;
     }
 
     /// Erases all values below a path.

@@ -10,10 +10,10 @@ use crate::store::{Store, StoreError, WriteCondition};
 
 const WRITERS: usize = 16;
 
-/// How many of many writers succeed; the others' conditions fail, and nothing else goes wrong.
-async fn winners(store: &Arc<LocalStore>, text: &str, condition: &WriteCondition) -> usize {
-    let writers = (0..WRITERS).map(|n| {
-        let (store, key, condition) = (Arc::clone(store), key(text), condition.clone());
+/// How many of many writers of one value, which has these names, succeed; the others' conditions fail, and nothing else goes wrong.
+async fn winners(store: &Arc<LocalStore>, names: &[&str], condition: &WriteCondition) -> usize {
+    let writers = names.iter().cycle().take(WRITERS).enumerate().map(|(n, name)| {
+        let (store, key, condition) = (Arc::clone(store), key(name), condition.clone());
         tokio::spawn(async move { store.set(&key, body(n.to_string()), condition).await })
     });
     let mut winners = 0;
@@ -31,7 +31,7 @@ async fn one_of_many_concurrent_creations_succeeds() {
     let (_directory, store) = store();
     let store = Arc::new(store);
     for round in 0..50 {
-        assert_eq!(winners(&store, &format!("a/{round}"), &WriteCondition::IfAbsent).await, 1);
+        assert_eq!(winners(&store, &[&format!("a/{round}")], &WriteCondition::IfAbsent).await, 1);
     }
 }
 
@@ -42,7 +42,34 @@ async fn one_of_many_concurrent_replacements_succeeds() {
     put(&*store, "a", "0").await;
     for _ in 0..50 {
         let version = store.head(&key("a")).await.unwrap().unwrap().version;
-        assert_eq!(winners(&store, "a", &WriteCondition::IfVersion(version)).await, 1);
+        assert_eq!(winners(&store, &["a"], &WriteCondition::IfVersion(version)).await, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_one_value_through_links_to_directories_have_one_winner() {
+    for symlinks in [Symlinks::Within, Symlinks::Follow] {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(directory.path().join("a/b")).unwrap();
+        for (target, link) in [("a", "link"), ("link/b", "chain"), ("../b", "a/b/up")] {
+            std::os::unix::fs::symlink(target, directory.path().join(link)).unwrap();
+        }
+        let options = LocalOptions {
+            writable: true,
+            symlinks,
+            durability: Durability::Rename,
+            ..LocalOptions::default()
+        };
+        let store = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
+        for round in 0..200 {
+            // Of some of them, directories are missing.
+            let new = if round % 2 == 0 { "new/" } else { "" };
+            let names = ["a/b", "link/b", "chain", "a/b/up"].map(|above| format!("{above}/{new}{round}"));
+            let names = names.each_ref().map(String::as_str);
+            assert_eq!(winners(&store, &names, &WriteCondition::IfAbsent).await, 1, "{round}");
+            let version = store.head(&key(names[1])).await.unwrap().unwrap().version;
+            assert_eq!(winners(&store, &names, &WriteCondition::IfVersion(version)).await, 1, "{round}");
+        }
     }
 }
 

@@ -29,6 +29,7 @@ impl NodeCopy {
         for batch in steps(&plan.documents).rev().flat_map(|step| step.chunks(BATCH)) {
             each(batch.iter().map(|document| self.erase_document(document)).collect()).await?;
         }
+        self.from.writer.wait_for_writes_below(&self.from.path).await;
         // As long as values are left, the same move can be made again, and comes here.
         let erased = ChangedNode::new(&self.from.path, plan.format, CopyChange::Erased);
         self.from.writer.update_copies(&[erased]).await?;
