@@ -41,7 +41,6 @@ pub static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     "plot.js": SCRIPT,
     "scale-bar.js": SCRIPT,
     "source.js": SCRIPT,
-    "style.css": "text/css; charset=utf-8",
     "table.js": SCRIPT,
     "vectors.js": SCRIPT,
     "viewer.js": SCRIPT,
@@ -67,6 +66,14 @@ fn without_comments(text: &str) -> String {
     text.lines().filter(is_code).flat_map(|line| [line, "\n"]).collect()
 }
 
+static STYLE: LazyLock<String> = LazyLock::new(|| without_comments(include_str!("assets/style.css")));
+
+/// The style sheet, which is part of every page.
+#[must_use]
+pub fn style() -> &'static str {
+    STYLE.as_str()
+}
+
 /// A tag of the content of all files, which is part of their URLs.
 pub static TAG: LazyLock<String> = LazyLock::new(|| {
     let all: Vec<&str> = ASSETS.iter().map(|asset| asset.text.as_str()).collect();
@@ -86,16 +93,21 @@ mod tests {
     #[test]
     fn the_files_of_a_page_are_small_and_name_no_other_origin() {
         let mut all = 0;
-        for asset in ASSETS.iter() {
-            let text = &asset.text;
+        let files = ASSETS.iter().map(|asset| (asset.name, asset.text.as_str()));
+        for (name, text) in files.chain([("style.css", style())]) {
             let encoded = crate::codec::ContentCoding::Gzip.encode(text.as_bytes()).unwrap();
             all += encoded.len();
             for other in ["http://", "https://", "//cdn", "eval(", "innerHTML", "localStorage.token"] {
                 let is_namespace = text.contains("http://www.w3.org/2000/svg") && other == "http://";
-                assert!(!text.contains(other) || is_namespace, "{} has {other}", asset.name);
+                assert!(!text.contains(other) || is_namespace, "{name} has {other}");
             }
         }
         assert!(all <= 60_000, "{all} bytes, compressed");
+    }
+
+    #[test]
+    fn the_style_sheet_ends_where_its_element_does() {
+        assert!(!style().contains('<'));
     }
 
     #[test]

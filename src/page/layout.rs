@@ -1,7 +1,8 @@
 //! The frame of every page: head, header with breadcrumbs, footer.
 
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::assets;
 use super::facts::name;
 
 /// What all pages of a request share.
@@ -87,7 +88,8 @@ pub(super) fn page(site: &Site, head: &Head<'_>, body: &Markup) -> String {
                     meta property="og:image:type" content="image/png";
                 }
                 link rel="icon" href=(site.icon) type="image/svg+xml";
-                link rel="stylesheet" href=(asset("style.css"));
+                // In the page: a browser that waits for a file lays the page out without it first, and again when it comes.
+                style { (PreEscaped(assets::style())) }
                 @if *has_viewer {
                     @for module in MODULES {
                         link rel="modulepreload" href=(asset(module));

@@ -1,7 +1,9 @@
 """The pages for people in Chromium: they load nothing from other origins, say no error, work without scripts and by the
 keyboard alone, and show of hostile attributes nothing but text."""
 
+import base64
 import gzip
+import hashlib
 import html
 import json
 import os
@@ -133,7 +135,7 @@ def test_the_page_of_an_array_is_small(demo):
     page = requests.get(f"{demo.base}/view/demo/field", headers=HTML, timeout=processes.SECONDS)
     assert len(gzip.compress(page.content)) <= 12 << 10
     files = set(re.findall(r'(?:href|src)="(/view/-/[^"]+)"', page.text))
-    names = {asset.name for asset in (pages.ROOT / "src/page/assets").iterdir() if asset.suffix in {".js", ".css"}}
+    names = {asset.name for asset in (pages.ROOT / "src/page/assets").iterdir() if asset.suffix == ".js"}
     base = next(iter(files)).rsplit("/", 1)[0]
     answers = [requests.get(f"{demo.base}{base}/{name}", timeout=processes.SECONDS) for name in sorted(names)]
     assert all(answer.status_code == 200 and "immutable" in answer.headers["Cache-Control"] for answer in answers)
@@ -142,9 +144,11 @@ def test_the_page_of_an_array_is_small(demo):
 
 def test_pages_have_a_strict_policy(demo):
     for path in [*PAGES, "/view/nothing/"]:
-        headers = requests.get(f"{demo.base}{path}", headers=HTML, timeout=processes.SECONDS).headers
+        page = requests.get(f"{demo.base}{path}", headers=HTML, timeout=processes.SECONDS)
+        headers, style = page.headers, re.search("<style>(.*?)</style>", page.text, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
         policy = dict(rule.split(" ", 1) for rule in headers["Content-Security-Policy"].split("; "))
-        assert policy["default-src"] == "'none'" and policy["script-src"] == "'self'" and policy["style-src"] == "'self'"
+        assert policy["default-src"] == "'none'" and policy["script-src"] == "'self'" and policy["style-src"] == f"'sha256-{digest}'"
         assert headers["Referrer-Policy"] == "same-origin" and headers["X-Content-Type-Options"] == "nosniff"
 
 

@@ -58,7 +58,7 @@ impl ErrorPage {
             return;
         }
         let answer_headers = answer.headers_mut();
-        headers::put(answer_headers);
+        headers::put(answer_headers, self.has_session);
         // A token that is not valid any more would fail each request.
         if status == StatusCode::UNAUTHORIZED && self.has_cookie {
             answer_headers.append(header::SET_COOKIE, session::ended(COOKIE));

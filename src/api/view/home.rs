@@ -52,7 +52,8 @@ pub(crate) async fn home(
     }
     let mounts = stream::iter(cards).buffered(CONCURRENCY).collect().await;
     let page = HomePage { mounts, version: env!("CARGO_PKG_VERSION") };
-    headers::answer(request, page.render(&site::site(state, base, caller, uri, request)))
+    let site = site::site(state, base, caller, uri, request);
+    headers::answer(request, page.render(&site), site.session.is_some())
 }
 
 async fn card(

@@ -164,7 +164,8 @@ async fn render(
     bytes: u64,
     page: impl FnOnce() -> String + Send + 'static,
 ) -> Result<Response, Problem> {
-    Ok(state.engine.cpu.run_document(bytes, move || headers::answer(&request, page())).await?)
+    let has_session = !state.access.rules().is_open();
+    Ok(state.engine.cpu.run_document(bytes, move || headers::answer(&request, page(), has_session)).await?)
 }
 
 fn query(uri: &Uri) -> PageState {

@@ -51,7 +51,7 @@ async fn form(
 ) -> Result<Response, Problem> {
     check_ui(&state)?;
     let site = site::site(&state, &base, &caller, &uri, &request);
-    Ok(headers::answer(&request, SignInPage { was_refused: false }.render(&site)))
+    Ok(headers::answer(&request, SignInPage { was_refused: false }.render(&site), site.session.is_some()))
 }
 
 /// Sets the cookie for a valid token, or ends the session.
@@ -87,8 +87,8 @@ async fn sign_in(
         }
         Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => {
             let site = site::site(&state, &base, &caller, &head.uri, &head.headers);
-            let mut answer =
-                headers::answer(&HeaderMap::new(), SignInPage { was_refused: true }.render(&site));
+            let page = SignInPage { was_refused: true }.render(&site);
+            let mut answer = headers::answer(&HeaderMap::new(), page, site.session.is_some());
             answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
             Ok(answer)
         }
