@@ -52,4 +52,4 @@ pub use reducer::Reducer;
 pub use reduction::{Reduction, halved};
 
 /// The version of the methods. It changes whenever a release computes other bytes from the same elements.
-pub const ALGORITHM: &str = "reduce 2";
+pub const ALGORITHM: &str = "reduce 3";

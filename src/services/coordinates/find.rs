@@ -85,7 +85,8 @@ pub(crate) async fn coordinate_of(
     rights: &Rights,
     array: &NodePath,
     dimension: (&str, u64),
-    (advice, began): (&str, Instant),
+    advice: &str,
+    began: Instant,
 ) -> Result<Option<(Arc<OpenNode>, Arc<Array>)>, Problem> {
     let find = FoundCoordinate::of_dimension(target, rights, array, dimension.0, began);
     let Some((path, node, coordinate)) = Box::pin(find).await?.coordinate else { return Ok(None) };

@@ -49,7 +49,7 @@ const TRIES: usize = 3;
 /// Bytes of work that an item of a list takes, about: for where it is planned.
 const ITEM_BYTES: u64 = 256;
 /// What to do if a coordinate is not as long as its dimension.
-const WITHOUT_LABELS: &str = "request the elements without labels, which is without `coords=1`";
+const WITHOUT_LABELS: &str = "to get the elements without labels, leave out `coords=1` and `format=parquet`";
 
 /// A table that was planned.
 struct TableRequest {
@@ -107,8 +107,8 @@ pub(in crate::api::data) async fn table(
         let name = axis.axis.and_then(|axis| first.dimension_names.get(axis)?.as_ref());
         coordinates.push(match (name, length) {
             (Some(name), Some(&length)) => {
-                let (dimension, without) = ((name.as_str(), length), (WITHOUT_LABELS, started));
-                let found = coordinate_of(target, rights, first.array.path(), dimension, without).await?;
+                let dimension = (name.as_str(), length);
+                let found = coordinate_of(target, rights, path, dimension, WITHOUT_LABELS, started).await?;
                 found.map(|(node, array)| ExportSource::coordinate(name, node, array))
             }
             _ => None,
