@@ -7,7 +7,7 @@
 //! date is the period of its precision: `<= 2020-01` has all of January; texts by their characters. What is no number satisfies
 //! `!=` alone. Labels need not be sorted.
 
-use super::dimension_labels::{DimensionLabels, LabelNumber, SelectedLabels, slice};
+use super::dimension_labels::{DimensionLabels, SelectedLabels, slice};
 use super::error::LabelError;
 use super::instant::NOT_A_TIME;
 use super::label_values::Labels;
@@ -106,15 +106,10 @@ impl DimensionLabels {
                     operator.holds(instant, start, end - 1)
                 });
             }
-            Labels::Integers(values) => match self.number(&query, label)? {
-                LabelNumber::Integer(number) => {
-                    keep(are_found, values, |&value| operator.holds(value, number, number));
-                }
-                #[expect(clippy::cast_precision_loss, reason = "compared with a label that is a float")]
-                LabelNumber::Float(number) => {
-                    keep(are_found, values, |&value| operator.holds(value as f64, number, number));
-                }
-            },
+            Labels::Integers(values) => {
+                let number = self.number(&query, label)?.halves();
+                keep(are_found, values, |&value| operator.holds(value * 2, number, number));
+            }
             Labels::Floats { values, .. } => {
                 let number = self.float(self.number(&query, label)?);
                 keep(are_found, values, |&value| operator.holds(value, number, number));

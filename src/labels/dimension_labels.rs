@@ -7,6 +7,7 @@ use super::date_label::DateLabel;
 use super::error::LabelError;
 use super::extent::LabelExtent;
 use super::instant::{DAY, Instant, SECOND};
+use super::label_number::LabelNumber;
 use super::label_values::Labels;
 use super::longitude::is_longitude;
 use super::places::{Key, Keys, Order};
@@ -50,13 +51,6 @@ impl SelectedLabels {
         let range = AxisRange { start: place as u64, count: 1, step: 1, keep: false };
         Self { positions: AxisPositions::Range(range), label: None }
     }
-}
-
-/// A number in a request: as an integer where it is one.
-#[derive(Clone, Copy)]
-pub(super) enum LabelNumber {
-    Integer(i128),
-    Float(f64),
 }
 
 impl DimensionLabels {
@@ -139,6 +133,10 @@ impl DimensionLabels {
     fn select_unlabelled(&self, query: &LabelQuery, wrap: Option<f64>) -> Result<SelectedLabels, LabelError> {
         match (&self.labels, query) {
             (Labels::Texts(texts), _) => self.select_text(texts, query),
+            (_, LabelQuery::Exact(label)) if label.is_empty() => Err(self.syntax(
+                query,
+                "it takes a label, such as `45.25` or `2020-01-15`, or a range `a..b`; only a text can be empty",
+            )),
             (_, LabelQuery::Latest) => self.latest().map_or_else(
                 || self.no_such_label(query, Vec::new()),
                 |place| Ok(SelectedLabels::one(place)),
@@ -250,31 +248,35 @@ impl DimensionLabels {
 
     fn select_numbers(&self, query: &LabelQuery) -> Result<SelectedLabels, LabelError> {
         let number = |label: &str| self.number(query, label);
-        let all = match query {
-            LabelQuery::Exact(label) | LabelQuery::Near { label, .. } => vec![number(label)?],
-            LabelQuery::Range { start, end } => {
-                [start, end].into_iter().flatten().map(|label| number(label)).collect::<Result<_, _>>()?
-            }
-            LabelQuery::Latest => Vec::new(),
-        };
-        let are_integers = all.iter().all(|number| matches!(number, LabelNumber::Integer(_)));
-        match &self.labels {
-            Labels::Integers(values) if are_integers => {
-                let integer = |number| match number {
-                    LabelNumber::Integer(number) => number,
-                    LabelNumber::Float(_) => 0,
-                };
-                #[expect(clippy::cast_precision_loss, reason = "a tolerance is a float")]
-                let distance = |distance: u128| distance as f64;
-                self.select_keys(&self.integers(values), query, |label| number(label).map(integer), distance)
-            }
-            _ => self.select_keys(
+        let Labels::Integers(values) = &self.labels else {
+            return self.select_keys(
                 &self.floats(),
                 query,
                 |label| Ok(self.float(number(label)?)),
-                |distance| distance,
-            ),
+                |away| away,
+            );
+        };
+        if let LabelQuery::Near { method, tolerance, label } = query
+            && let LabelNumber::Float(key) = number(label)?
+        {
+            // It lies between integers, or beyond all of them. Their order beside it is exact in floats.
+            let (keys, tolerance) = (self.floats(), self.tolerance(query, tolerance.as_deref())?);
+            let place = self.near(&keys, *method, key, tolerance, |distance| distance)?;
+            return place.map_or_else(
+                || self.no_such_number(query, &keys, key),
+                |place| self.same_as(&self.integers(values), query, place),
+            );
         }
+        if matches!(query, LabelQuery::Near { .. }) {
+            #[expect(clippy::cast_precision_loss, reason = "a tolerance is a float")]
+            let distance = |distance: u128| distance as f64;
+            let integer = |label: &str| number(label).map(|number| number.halves() / 2);
+            return self.select_keys(&self.integers(values), query, integer, distance);
+        }
+        let integers = self.integers(values);
+        let halves =
+            Keys { length: integers.length, order: integers.order, at: |place| (integers.at)(place) * 2 };
+        self.select_keys(&halves, query, |label| Ok(number(label)?.halves()), |_distance| f64::INFINITY)
     }
 
     /// Selects by labels that are compared as keys. `parse` gives the key of a label, `distance` that of a tolerance.
@@ -474,26 +476,14 @@ impl DimensionLabels {
 
     /// A number as it is compared with labels that are floats.
     pub(super) fn float(&self, number: LabelNumber) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "the labels are floats")]
-        let number = match number {
-            LabelNumber::Integer(number) => number as f64,
-            LabelNumber::Float(number) => number,
-        };
         match &self.labels {
-            Labels::Floats { precision, .. } => precision.rounded(number),
-            _ => number,
+            Labels::Floats { precision, .. } => precision.rounded(number.float()),
+            _ => number.float(),
         }
     }
 
     pub(super) fn number(&self, query: &LabelQuery, label: &str) -> Result<LabelNumber, LabelError> {
-        let float = || label.parse().ok().filter(|number: &f64| !number.is_nan()).map(LabelNumber::Float);
-        let number = label.parse().ok().map(LabelNumber::Integer).or_else(float);
-        let truth = match label {
-            "true" => Some(LabelNumber::Integer(1)),
-            "false" => Some(LabelNumber::Integer(0)),
-            _ => None,
-        };
-        number.or(truth).ok_or_else(|| self.not_of_type(query, "numbers"))
+        LabelNumber::parse(label).ok_or_else(|| self.not_of_type(query, "numbers"))
     }
 
     pub(super) fn tolerance(

@@ -2,6 +2,7 @@
 
 use super::dimension_labels::{DimensionLabels, SelectedLabels};
 use super::error::LabelError;
+use super::label_values::Labels;
 use super::places::Order;
 use super::query::{FillMethod, LabelQuery, MAX_BYTES, shortened};
 use crate::chunk::{AxisPositions, AxisRange, MAX_LIST_ITEMS};
@@ -124,11 +125,16 @@ impl DimensionLabels {
 
     /// Checks the length of a label that was not parsed as a [`LabelQuery`].
     pub(super) fn check_label(&self, label: &str) -> Result<(), LabelError> {
-        if !label.is_empty() && label.len() <= MAX_BYTES {
+        let may_be_empty = matches!(self.labels, Labels::Texts(_));
+        if label.len() <= MAX_BYTES && (may_be_empty || !label.is_empty()) {
             return Ok(());
         }
         let (dimension, label) = (self.dimension.clone(), shortened(label));
-        Err(LabelError::Syntax { dimension, label, takes: "a label has 1 to 512 bytes" })
+        Err(LabelError::Syntax {
+            dimension,
+            label,
+            takes: "a label has 1 to 512 bytes, and that of a text from none",
+        })
     }
 }
 

@@ -21,6 +21,7 @@ mod extent;
 mod float_precision;
 mod instant;
 mod label_list;
+mod label_number;
 mod label_values;
 mod longitude;
 mod missing_label;

@@ -30,7 +30,8 @@ impl Key for f64 {
     }
 
     fn is_at_most_half(distance: f64, whole: f64) -> bool {
-        distance <= whole / 2.0
+        // Nothing is near to what is infinitely far away, although half of an infinite step is as far.
+        distance.is_finite() && distance <= whole / 2.0
     }
 }
 

@@ -4,7 +4,7 @@
 //! query  := "latest" | [method "::"] label | [label] ".." [label]
 //! method := ("nearest" | "ffill" | "pad" | "bfill" | "backfill") ["(" tolerance ")"]
 //! ```
-//! What a label is depends on the coordinate: a number, a date in ISO 8601, or text.
+//! What a label is depends on the coordinate: a number, a date in ISO 8601, or text, which may be empty.
 
 use super::error::LabelError;
 
@@ -83,9 +83,6 @@ impl LabelQuery {
             Err(LabelError::Syntax { dimension, label, takes })
         };
         let trimmed = text.trim();
-        if trimmed.is_empty() {
-            return fault("it takes a label, such as `45.25` or `2020-01-15`, or a range `a..b`");
-        }
         if trimmed.len() > MAX_BYTES {
             return fault("it takes at most 512 bytes");
         }
@@ -166,6 +163,7 @@ mod tests {
         let range = |start, end| LabelQuery::Range { start, end };
         for (written, query) in [
             ("45.2", LabelQuery::Exact("45.2".to_owned())),
+            ("", LabelQuery::Exact(String::new())),
             (" KSEA ", LabelQuery::Exact("KSEA".to_owned())),
             ("2020-01-15T06:30:00", LabelQuery::Exact("2020-01-15T06:30:00".to_owned())),
             ("latest", LabelQuery::Latest),
@@ -190,7 +188,6 @@ mod tests {
     #[test]
     fn what_is_no_query_is_named_with_what_would_be_right() {
         for (written, says) in [
-            ("", "it takes a label"),
             ("neerest::3", "`nearest`, `ffill`"),
             ("nearest(3::4", "in brackets"),
             ("nearest::", "one label"),

@@ -3,10 +3,13 @@
 use proptest::prelude::*;
 
 use super::calendar::Calendar;
+use super::comparison::Comparison;
 use super::dimension_labels::{DimensionLabels, SelectedLabels};
+use super::dimension_query::DimensionQuery;
 use super::error::LabelError;
 use super::float_precision::FloatPrecision;
 use super::instant::{NOT_A_TIME, SECOND};
+use super::label_list::LabelListQuery;
 use super::label_values::Labels;
 use super::query::LabelQuery;
 
@@ -136,6 +139,69 @@ fn a_label_far_outside_is_refused_with_what_is_there() {
     let longitudes = floats(&[0.0, 120.0, 240.0]);
     assert!(selected(&longitudes, "-75", None).contains("add `wrap=360`"));
     assert!(!selected(&longitudes, "75", None).contains("wrap"));
+}
+
+#[test]
+fn nothing_is_near_to_infinity() {
+    let (ascending, open) = (floats(&[10.0, 20.0]), floats(&[0.0, f64::INFINITY]));
+    let (descending, counts) = (floats(&[270.0, 180.0, 90.0, 0.0]), integers(&[1, 2]));
+    for (coordinate, query, wrap) in [
+        (&ascending, "nearest::inf", None),
+        (&ascending, "nearest::-inf", None),
+        (&ascending, "nearest(1e300)::-inf", None),
+        (&open, "nearest::-inf", None),
+        (&counts, "nearest::inf", None),
+        (&counts, "nearest::-inf", None),
+        (&descending, "nearest::-inf", Some(360.0)),
+        (&descending, "bfill::inf", Some(360.0)),
+        (&descending, "inf", Some(360.0)),
+        (&descending, "0..inf", Some(360.0)),
+    ] {
+        let error = selected(coordinate, query, wrap);
+        assert!(error.contains("no element has this label"), "{query} {wrap:?}: {error}");
+    }
+    assert_eq!(selected(&open, "nearest::inf", None), "1");
+    assert_eq!(selected(&ascending, "ffill::inf", None), "1");
+    assert_eq!(selected(&counts, "-inf..1", None), "[0]");
+}
+
+#[test]
+fn floats_are_compared_with_integers_exactly() {
+    const LARGE: i128 = 1 << 53;
+    let coordinate = integers(&[LARGE, LARGE + 1, LARGE + 2]);
+    for (query, expected) in [
+        ("9007199254740992.0", "0"),
+        ("9007199254740993", "1"),
+        ("9.007199254740994e15", "2"),
+        ("0.5..9007199254740992", "[0]"),
+        ("9007199254740993..inf", "[1,2]"),
+        ("..9007199254740992.0", "[0]"),
+        ("nearest(inf)::0.5", "0"),
+        ("bfill::0.5", "0"),
+        ("nearest::9007199254740993", "1"),
+    ] {
+        assert_eq!(selected(&coordinate, query, None), expected, "{query}");
+    }
+    for condition in [&["== 9007199254740992.0"][..], &["< 9007199254740993", "> 0.5"]] {
+        let conditions = condition.iter().map(|text| Comparison::parse("x", text).unwrap());
+        let query = DimensionQuery::Where(conditions.collect());
+        let found = coordinate.select_by(&query, None).unwrap();
+        assert_eq!(found.positions.iter().collect::<Vec<_>>(), [0], "{condition:?}");
+    }
+    assert_eq!(selected(&integers(&[1, 2, 3]), "0.5..2.5", None), "[0,1]");
+}
+
+#[test]
+fn an_empty_text_is_a_label_of_texts_alone() {
+    assert_eq!(selected(&texts(&["b", "", "a"]), "", None), "1");
+    assert!(selected(&texts(&["b", "a"]), "", None).contains("no element has this label"));
+    for coordinate in [floats(&[1.0]), integers(&[1]), times(&[0])] {
+        assert!(selected(&coordinate, "", None).contains("it takes a label"), "{coordinate:?}");
+    }
+    let mut list = LabelListQuery::default();
+    list.labels.push("").unwrap();
+    let found = texts(&["b", ""]).select_by(&DimensionQuery::List(list.into()), None).unwrap();
+    assert_eq!(found.positions.iter().collect::<Vec<_>>(), [1]);
 }
 
 #[test]

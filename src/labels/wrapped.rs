@@ -42,6 +42,17 @@ impl DimensionLabels {
                 _ => Err(LabelError::Unsorted { dimension: self.dimension.clone() }),
             };
         };
+        let ends: Vec<&String> = match query {
+            LabelQuery::Exact(label) | LabelQuery::Near { label, .. } => vec![label],
+            LabelQuery::Range { start, end } => start.iter().chain(end).collect(),
+            LabelQuery::Latest => Vec::new(),
+        };
+        for label in ends {
+            let end = number(label)?;
+            if end.is_infinite() {
+                return self.no_such_number(query, &keys, end);
+            }
+        }
         let into_turn = |number: f64| number - ((number - smallest) / turn).floor() * turn;
         match query {
             LabelQuery::Latest => self.no_such_label(query, Vec::new()),

@@ -62,7 +62,7 @@ pub struct ArrayMetadata {
     pub chunk_key_encoding: ChunkKeyEncodingMetadata,
     /// The value of all elements of absent chunks.
     pub fill_value: FillValue,
-    /// Whether the documents state the fill value. In v2 it may be `null`; elements of absent chunks are zero then.
+    /// Whether the documents state the fill value. In v2 it may be `null`, which is [`FillValue::of_null`].
     pub has_fill_value: bool,
     /// The codecs in encoding order. For v2: `transpose` if the order is F, then `bytes`, then the compressor,
     /// under their v3 names.

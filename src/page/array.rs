@@ -38,6 +38,8 @@ pub struct ArrayPage {
     pub limits: PageLimits,
     /// What the storage did not answer, as a sentence.
     pub silence: Option<&'static str>,
+    /// Why a range in the URL is none, as a sentence without its end.
+    pub complaint: Option<String>,
     /// What the URL says.
     pub state: PageState,
 }
@@ -90,6 +92,9 @@ impl ArrayPage {
                         }
                     }
                     (silence(self.silence))
+                    @if let Some(complaint) = &self.complaint {
+                        p.warn role="alert" { bdi { (cut(complaint, 400)) } ". The automatic range is shown." }
+                    }
                     (warnings(&self.state, &view, &facts))
                     (layout_warnings(&self.warnings))
                     (field_links(&fields, &self.state, &self.place.links.view))

@@ -187,7 +187,7 @@ pub(super) fn documents(links: &super::node_page::NodeLinks, zarr_format: u8) ->
 
 /// What the stored numbers stand for, and which lines return them as they are.
 fn encoding(viewed: &ViewedArray<'_>) -> Markup {
-    let values = viewed.decoded_values();
+    let values = &viewed.facts.values;
     let missing: Vec<String> = values
         .missing_numbers()
         .iter()

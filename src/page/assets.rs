@@ -35,6 +35,7 @@ pub static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     "colors.js": SCRIPT,
     "decode.js": SCRIPT,
     "element.js": SCRIPT,
+    "fields.js": SCRIPT,
     "histogram.js": SCRIPT,
     "labels.js": SCRIPT,
     "picture.js": SCRIPT,

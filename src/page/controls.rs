@@ -22,7 +22,7 @@ pub(super) fn controls(viewed: &ViewedArray<'_>) -> Markup {
     // A name that the dimension does not have is none of the interface's.
     let word = |dim: usize| if facts.is_named[dim] { facts.names[dim].clone() } else { dim.to_string() };
     html! {
-        form.controls #controls method="get" action=(links.view) aria-label="Picture" {
+        form.controls #controls novalidate method="get" action=(links.view) aria-label="Picture" {
             input type="hidden" name="slice" value=(view.slice(&facts.shape));
             @for (name, value) in state.besides(&FIELDS) {
                 input type="hidden" name=(name) value=(value);

@@ -22,7 +22,7 @@ pub struct MountCard {
     pub trouble: Option<&'static str>,
     /// Its title, from the attributes of its root.
     pub title: Option<String>,
-    /// The first nodes in it; `None` if they are not known.
+    /// The nodes in it, the first ones with pictures; `None` if they are not known.
     pub nodes: Option<Vec<ChildRow>>,
     /// Whether there are more.
     pub has_more: bool,

@@ -130,15 +130,19 @@ pub(super) fn tree(place: &Place) -> Markup {
     // An array stands among its siblings, so its own crumb is not repeated.
     let among = place.tree.iter().flatten().any(is_current);
     let crumbs = place.crumbs.len() - usize::from(among && !place.crumbs.is_empty());
+    let is_empty = place.tree.as_ref().is_some_and(Vec::is_empty);
     html! {
         nav.tree aria-label="Nodes" {
-            input.js-only #filter type="search" placeholder="Filter ( / )" aria-label="Filter the nodes";
+            @if !is_empty {
+                input.js-only #filter type="search" placeholder="Filter ( / )" aria-label="Filter the nodes";
+            }
             ol.way {
                 @for crumb in place.crumbs.iter().take(crumbs) {
                     li { a.group href=(crumb.href) { bdi { (name(&crumb.name)) } } }
                 }
             }
-            @if let Some(items) = &place.tree {
+            @if is_empty {
+            } @else if let Some(items) = &place.tree {
                 ul #nodes {
                     @for item in items {
                         li {

@@ -223,7 +223,7 @@ fn with_zarr(viewed: &ViewedArray<'_>, store: &str) -> String {
     if !viewed.is_decoded() {
         return format!("import zarr\n\n{opened}\nvalues = {read}");
     }
-    let values = viewed.decoded_values();
+    let values = &viewed.facts.values;
     let read_as = values.data_type().name();
     let as_type = if read_as == viewed.facts.data_type.name() {
         String::new()

@@ -50,7 +50,8 @@ impl PageState {
     }
 
     /// The value of a word.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
@@ -73,7 +74,8 @@ impl PageState {
     }
 
     /// The same state with other values: an empty one removes a word.
-    pub(super) fn with(&self, changes: &[(&str, &str)]) -> Self {
+    #[must_use]
+    pub fn with(&self, changes: &[(&str, &str)]) -> Self {
         let mut pairs: Vec<(String, String)> = changes
             .iter()
             .filter(|(_, value)| !value.is_empty())

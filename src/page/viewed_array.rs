@@ -130,13 +130,6 @@ impl ViewedArray<'_> {
         self.facts.is_encoded() && !is_stored
     }
 
-    /// The values that `decode=cf` makes of the stored numbers: for it, as for xarray, the fill value of an array in version 2
-    /// is missing.
-    pub(super) fn decoded_values(&self) -> CfValues {
-        let decoded = self.array.and_then(|array| CfValues::of_variable(array.metadata()).ok());
-        decoded.unwrap_or_else(|| self.facts.values.clone())
-    }
-
     /// The words of requests for the elements that the page shows, besides the selection and the format.
     pub(super) fn words_of_elements(&self) -> Vec<(&'static str, String)> {
         let fields = self.state.get("fields").map(|fields| ("fields", fields.to_owned()));

@@ -4,11 +4,11 @@
 use half::{bf16, f16};
 
 use super::method::{Kind, ReduceError};
-use super::missing::{Missing, attribute_number};
+use super::missing::{Missing, packing};
 use super::number::{Real, RealFloat};
 use super::read_as::read_as;
 use crate::error::{Classify, ErrorClass};
-use crate::metadata::{ArrayMetadata, Attributes, DataType, ZarrFormat};
+use crate::metadata::{ArrayMetadata, Attributes, DataType};
 
 /// How elements become values.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,8 +98,7 @@ impl CfValues {
         Ok(Self { missing, ..Self::unmasked(data_type, attributes) })
     }
 
-    /// The stored numbers of elements of a type, without those that the attributes mark as missing, and with the sign that
-    /// `_Unsigned` says.
+    /// The stored numbers of an array, without those that mark missing elements, and with the sign that `_Unsigned` says.
     ///
     /// # Errors
     /// [`CfError`].
@@ -107,47 +106,19 @@ impl CfValues {
         Ok(Self { packing: None, ..Self::of_array(metadata, true)? })
     }
 
-    /// The values of a variable of a dataset: as [`CfValues::decoded`], but in v2 the fill value of Zarr marks missing elements in
-    /// place of `_FillValue`, because that is where xarray writes it.
-    ///
-    /// # Errors
-    /// [`ReduceError::MissingValues`].
-    pub fn of_variable(metadata: &ArrayMetadata) -> Result<Self, ReduceError> {
-        let (data_type, attributes) = (&metadata.data_type, &metadata.attributes);
-        if metadata.zarr_format != ZarrFormat::V2 || !metadata.has_fill_value {
-            return Self::decoded(data_type, attributes);
-        }
-        let missing = Missing::from_attributes(&attributes.without("_FillValue"), data_type)?;
-        let missing = missing.with(metadata.fill_value.as_bytes());
-        Ok(Self { missing, ..Self::unmasked(data_type, attributes) })
-    }
-
-    /// The values of an array that may be a variable or an image: as [`CfValues::decoded`]. Of a packed array of v2 the fill value of
-    /// Zarr marks missing elements too, because that is where xarray writes it; in another array it is a number as any other, such as the
-    /// zeros of an image.
+    /// The values of an array: as [`CfValues::decoded`], with its [missing values](Missing::of_array).
     ///
     /// # Errors
     /// [`ReduceError::MissingValues`].
     pub fn of_metadata(metadata: &ArrayMetadata) -> Result<Self, ReduceError> {
-        let decoded = Self::decoded(&metadata.data_type, &metadata.attributes)?;
-        let is_marked = metadata.zarr_format == ZarrFormat::V2 && metadata.has_fill_value;
-        if !is_marked || decoded.packing.is_none() {
-            return Ok(decoded);
-        }
-        Ok(Self { missing: decoded.missing.with(metadata.fill_value.as_bytes()), ..decoded })
+        let missing = Missing::of_array(metadata)?;
+        Ok(Self { missing, ..Self::unmasked(&metadata.data_type, &metadata.attributes) })
     }
 
     /// As [`CfValues::decoded`], but no element is missing, as of coordinates.
     #[must_use]
     pub fn unmasked(data_type: &DataType, attributes: &Attributes) -> Self {
-        let number = |name: &str| {
-            let number = attribute_number(&attributes.get(name)?);
-            number.filter(|number| number.is_finite())
-        };
-        let packing = match (number("scale_factor"), number("add_offset")) {
-            (None, None) => None,
-            (scale, offset) => Some((scale.unwrap_or(1.0), offset.unwrap_or(0.0))),
-        };
+        let packing = packing(attributes);
         Self { data_type: read_as(attributes, data_type), missing: Missing::default(), packing }
     }
 
@@ -368,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_packed_array_of_v2_the_fill_value_of_zarr_is_missing_and_of_another_it_is_a_number() {
+    fn of_a_variable_of_v2_the_fill_value_of_zarr_is_missing_and_of_another_array_it_is_a_number() {
         let items: Vec<u8> = [4_i16, -1].iter().flat_map(|item| item.to_le_bytes()).collect();
         let numbers = |fill: Value, attributes: Value| {
             let document = json!({
@@ -389,6 +360,13 @@ mod tests {
         assert_eq!(numbers(json!(-1), json!({ "scale_factor": 0.5 })), ["2", "NaN"]);
         assert_eq!(numbers(json!(-1), json!({ "units": "K" })), ["4", "-1"]);
         assert_eq!(numbers(json!(null), json!({ "scale_factor": 0.5 })), ["2", "-0.5"]);
+        let named = json!({ "_ARRAY_DIMENSIONS": ["x"], "_FillValue": 4 });
+        assert_eq!(
+            numbers(json!(-1), named.clone()),
+            ["4", "NaN"],
+            "in place of the attribute, as for xarray"
+        );
+        assert_eq!(numbers(json!(null), named), ["NaN", "-1"]);
     }
 
     #[test]

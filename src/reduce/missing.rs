@@ -7,15 +7,16 @@ use serde_json::Value;
 
 use super::method::{Kind, ReduceError};
 use super::read_as::read_as;
-use crate::metadata::{Attributes, DataType};
+use crate::metadata::{ArrayMetadata, Attributes, DataType, ZarrFormat};
 
 /// The most values that elements are compared with.
 const MAX_VALUES: usize = 16;
 /// A longer attribute lists more.
 const MAX_TEXT_BYTES: usize = 4 << 10;
 
-/// The values that mark missing elements: those of the attributes `_FillValue` and `missing_value`. The fill value in Zarr's
-/// own metadata is not among them: it is the value of chunks that are not stored, and an ordinary one.
+/// The values that mark missing elements, by the rule of xarray: those of the attributes `_FillValue` and `missing_value`, or in place
+/// of `_FillValue` the fill value of Zarr, where [`is_fill_missing`]. Statistics, reductions, pictures and decoded elements have the
+/// same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Missing {
     /// Elements in canonical form, without repetition. The first is what a window of missing integers gives.
@@ -23,7 +24,22 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// The missing values of an array of this type. A value that no element of the type can have is left out; where elements
+    /// The missing values of an array.
+    ///
+    /// # Errors
+    /// [`ReduceError::MissingValues`] if there are more than 16.
+    pub fn of_array(metadata: &ArrayMetadata) -> Result<Self, ReduceError> {
+        let (attributes, data_type) = (&metadata.attributes, &metadata.data_type);
+        if !is_fill_missing(metadata) {
+            return Self::from_attributes(attributes, data_type);
+        }
+        let fill = metadata.fill_value.as_bytes().to_vec();
+        let others = Self::from_attributes(&attributes.without("_FillValue"), data_type)?;
+        let others = others.values.into_iter().filter(|other| *other != fill);
+        Ok(Self { values: std::iter::once(fill.clone()).chain(others).collect() })
+    }
+
+    /// The missing values that attributes of an array of this type mark. A value that no element of the type can have is left out; where elements
     /// are read as another type, a value of either type stands for the element of the same bytes.
     ///
     /// # Errors
@@ -57,18 +73,21 @@ impl Missing {
         Ok(Self { values })
     }
 
-    /// These values and another, as an element in canonical form.
-    pub(super) fn with(mut self, element: &[u8]) -> Self {
-        if !self.values.iter().any(|known| known == element) {
-            self.values.push(element.to_vec());
-        }
-        self
-    }
-
     /// The values as elements in canonical form.
     pub(super) fn elements(&self) -> impl Iterator<Item = &[u8]> {
         self.values.iter().map(Vec::as_slice)
     }
+}
+
+/// Whether the fill value of Zarr marks missing elements: in v2, where xarray writes `_FillValue` there. It does so of what xarray can
+/// read, an array whose dimensions have names, and of packed elements. In another array, such as an image, it is a number as any other,
+/// and in v3 always.
+#[must_use]
+pub fn is_fill_missing(metadata: &ArrayMetadata) -> bool {
+    metadata.zarr_format == ZarrFormat::V2
+        && metadata.has_fill_value
+        && matches!(Kind::of(&metadata.data_type), Kind::Integer | Kind::Float)
+        && (metadata.dimension_names.is_some() || packing(&metadata.attributes).is_some())
 }
 
 /// The element that a value of the attribute `_FillValue` or `missing_value` stands for, in canonical form; `None` if the type
@@ -108,13 +127,25 @@ fn float(value: &Value) -> Option<f64> {
 }
 
 /// The number of an attribute that has one value; a list of one counts too.
-pub(super) fn attribute_number(value: &Value) -> Option<f64> {
+fn attribute_number(value: &Value) -> Option<f64> {
     match value {
         Value::Array(list) => match &list[..] {
             [one] => float(one),
             _ => None,
         },
         one => float(one),
+    }
+}
+
+/// The attributes `scale_factor` and `add_offset`, if one of them is a finite number (CF conventions 1.12, section 8.1).
+pub(super) fn packing(attributes: &Attributes) -> Option<(f64, f64)> {
+    let number = |name: &str| {
+        let number = attribute_number(&attributes.get(name)?);
+        number.filter(|number| number.is_finite())
+    };
+    match (number("scale_factor"), number("add_offset")) {
+        (None, None) => None,
+        (scale, offset) => Some((scale.unwrap_or(1.0), offset.unwrap_or(0.0))),
     }
 }
 

@@ -11,7 +11,7 @@
 //! | `min`, `max` | yes | yes | – | all, any | – |
 //! | `stride` | the first element, as it is | the same | the same | the same | the same |
 //!
-//! All but `stride` skip NaN and the values of the attributes `_FillValue` and `missing_value` ([`Missing`]). A window without
+//! All but `stride` skip NaN and the values that mark missing elements ([`Missing`]). A window without
 //! other elements gives `_FillValue` for an integer, and NaN for a float. Sums begin at 0, so the mean of negative zeros is 0.
 //!
 //! An [`AxisReduction`] reduces whole dimensions to one of the statistics in [`statistics`], which are exact and rounded once.
@@ -46,10 +46,10 @@ pub use accumulate::Accumulate;
 pub use axis_reduction::{AxisReduction, SumOverflow};
 pub use cf::{CfError, CfValues, Visitor};
 pub use method::{Method, ReduceError};
-pub use missing::{Missing, missing_element};
+pub use missing::{Missing, is_fill_missing, missing_element};
 pub use read_as::read_as;
 pub use reducer::Reducer;
 pub use reduction::{Reduction, halved};
 
 /// The version of the methods. It changes whenever a release computes other bytes from the same elements.
-pub const ALGORITHM: &str = "reduce 2";
+pub const ALGORITHM: &str = "reduce 3";

@@ -39,7 +39,7 @@ impl Reducer {
         Ok(Self { method, data_type: data_type.clone(), missing })
     }
 
-    /// A method for the elements of an array, as its attributes say: `_Unsigned`, `_FillValue` and `missing_value`.
+    /// A method for the elements of an array, with the sign that `_Unsigned` says, and its [missing values](Missing::of_array).
     ///
     /// # Errors
     /// [`ReduceError`].
@@ -48,7 +48,7 @@ impl Reducer {
         method.check(data_type)?;
         let missing = match method {
             Method::Stride => Missing::default(),
-            _ => Missing::from_attributes(&metadata.attributes, data_type)?,
+            _ => Missing::of_array(metadata)?,
         };
         Self::new(method, &read_as(&metadata.attributes, data_type), missing)
     }

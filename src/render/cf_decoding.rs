@@ -17,8 +17,8 @@
 use half::{bf16, f16};
 
 use crate::labels::{Calendar, CfTimes};
-use crate::metadata::{ArrayMetadata, Attributes, DataType, TimeStep, TimeUnit, ZarrFormat};
-use crate::reduce::{CfError, CfValues, Visitor};
+use crate::metadata::{ArrayMetadata, Attributes, DataType, TimeStep, TimeUnit};
+use crate::reduce::{CfError, CfValues, Visitor, is_fill_missing};
 
 /// Characters of a date as text: a year of six digits with its sign, and nine digits of a second.
 const DATE_CHARACTERS: u32 = 32;
@@ -62,7 +62,7 @@ impl CfDecoding {
         if !CfValues::stored(stored).are_real() || *stored == DataType::Bool {
             return Ok(same());
         }
-        let values = CfValues::of_variable(metadata)?;
+        let values = CfValues::of_metadata(metadata)?;
         let has_missing = values.missing_numbers().iter().any(|number| !number.is_nan());
         let is_marked = has_missing || has_fill(metadata);
         Ok(Self::of_values(values, attributes, as_text, (is_marked, has_missing)))
@@ -212,8 +212,7 @@ impl CfDecoding {
 /// Whether the metadata mark elements as missing, by a value that elements have or not.
 fn has_fill(metadata: &ArrayMetadata) -> bool {
     let has_attribute = |name| metadata.attributes.contains_key(name);
-    let is_filled = metadata.zarr_format == ZarrFormat::V2 && metadata.has_fill_value;
-    is_filled || has_attribute("_FillValue") || has_attribute("missing_value")
+    is_fill_missing(metadata) || has_attribute("_FillValue") || has_attribute("missing_value")
 }
 
 /// Appends values as floats of a type.

@@ -214,10 +214,40 @@ async fn a_list_of_texts_and_a_slice_of_them_are_refused_with_their_right_form()
         ("KSEA,KBOS", r#"`{"sel": {"name": ["KSEA", "KBOS"]}}`"#),
         ("KBOS:KSEA", "`KBOS..KSEA`"),
         ("KBOS,KSAE", "no element has this label"),
+        ("", "no element has this label"),
     ] {
         let detail = server.get(&format!("/v1/data/m/g/s?sel.name={query}")).await;
         let detail = detail.refuses(400, "no-such-label", query);
         assert!(detail.contains(says), "{query}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_text_is_a_label_and_infinity_is_near_to_nothing() {
+    let store = dataset().await;
+    let document = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [3], "data_type": "string", "fill_value": "", "dimension_names": ["name"],
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [3] } },
+        "chunk_key_encoding": { "name": "default" }, "codecs": [{ "name": "vlen-utf8" }],
+    });
+    put(&store, "g/name/zarr.json", document.to_string()).await;
+    let text = |text: &str| [&[u8::try_from(text.len()).unwrap(), 0, 0, 0], text.as_bytes()].concat();
+    let texts = ["KBOS", "", "KSEA"].map(text).concat();
+    put(&store, "g/name/c/0", [vec![3, 0, 0, 0], texts].concat()).await;
+    array(&store, "g/s", &[3], "int32", &["name"], json!({}), integers(7..10)).await;
+    let server = Server::of(store);
+    for query in ["sel.name=", "sel.name=%20", "sel.name"] {
+        let answer = get(&server, &format!("/v1/data/m/g/s?{query}&format=json")).await;
+        assert_eq!(answer.json(), json!(8), "{query}");
+    }
+    let body = json!({ "sel": { "name": ["KSEA", ""] }, "format": "json" }).to_string();
+    let headers = [("content-type", "application/json")];
+    let listed = server.request("POST", "/v1/data/m/g/s", &headers, body).await;
+    assert_eq!(listed.json(), json!([9, 8]));
+    for query in ["sel.lat=nearest::inf", "sel.lat=nearest::-inf", "sel.lon=bfill::-inf&wrap=360"] {
+        let detail =
+            server.get(&format!("/v1/data/m/g/v?{query}")).await.refuses(400, "no-such-label", query);
+        assert!(detail.contains("labels go from"), "{query}: {detail}");
     }
 }
 

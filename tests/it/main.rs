@@ -71,6 +71,7 @@ mod long_responses;
 mod memory;
 mod metadata;
 mod metrics;
+mod missing_elements;
 mod names;
 mod nested;
 mod netcdf;

@@ -78,6 +78,38 @@ async fn a_dimension_without_a_coordinate_has_its_positions() {
 }
 
 #[tokio::test]
+async fn a_table_is_refused_where_a_coordinate_has_another_length_than_its_dimension_as_a_label_is() {
+    let store = memory();
+    put(&store, "g/zarr.json", json!({ "zarr_format": 3, "node_type": "group" }).to_string()).await;
+    array(&store, "g/a", &[2, 3], "int32", &["y", "x"], json!({}), integers(0..6)).await;
+    array(&store, "g/x", &[4], "int32", &["x"], json!({}), integers(0..4)).await;
+    array(&store, "g/b", &[3], "int32", &["x"], json!({}), integers(0..3)).await;
+    array(&store, "y", &[3], "int32", &["y"], json!({}), integers(0..3)).await;
+    let server = Server::of(store);
+    for (url, says) in [
+        (
+            "/v1/data/m/g/a?sel.x=2",
+            "`x` has 3 elements, and its coordinate `/g/x` has the shape [4]; select by position",
+        ),
+        (
+            "/v1/data/m/g/a?coords=1",
+            "`y` has 2 elements, and its coordinate `/y` has the shape [3]; to get the elements",
+        ),
+        ("/v1/data/m/g/a?coords=1&isel.y=0", "its coordinate `/y` has the shape [3]"),
+        ("/v1/data/m/g?vars=a&coords=1", "its coordinate `/y` has the shape [3]"),
+        ("/v1/data/m/g/a?format=parquet", "its coordinate `/y` has the shape [3]"),
+        (
+            "/v1/data/m/g/b?coords=1",
+            "`x` has 3 elements, and its coordinate `/g/x` has the shape [4]; to get the elements",
+        ),
+    ] {
+        let detail = server.get(url).await.refuses(400, "invalid-request", url);
+        assert!(detail.contains(says), "{url}: {detail}");
+    }
+    get(&server, "/v1/data/m/g/a?isel.y=0").await;
+}
+
+#[tokio::test]
 async fn lists_and_points_are_rows_too() {
     let server = Server::of(dataset().await);
     let rows =

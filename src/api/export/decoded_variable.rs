@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::metadata::{ArrayMetadata, ZarrFormat};
-use crate::reduce::CfError;
+use crate::reduce::{CfError, is_fill_missing};
 use crate::render::CfDecoding;
 
 /// The attributes by which elements are decoded.
@@ -30,7 +30,7 @@ impl DecodedVariable {
     /// # Errors
     /// [`CfError::Missing`] if there are too many missing values.
     pub(crate) fn new(stored: &ArrayMetadata, is_coordinate: bool) -> Result<Option<Self>, CfError> {
-        let is_filled = stored.zarr_format == ZarrFormat::V2 && stored.has_fill_value && !is_coordinate;
+        let is_filled = !is_coordinate && is_fill_missing(stored);
         if !is_filled && !OF_DECODING.iter().any(|name| stored.attributes.contains_key(name)) {
             return Ok(None);
         }

@@ -181,19 +181,6 @@ impl SourceFinder<'_> {
         Ok(found)
     }
 
-    /// The coordinate of a dimension of an array in a group, in that group or above it.
-    ///
-    /// # Errors
-    /// Failures of the store; a document or codecs of the coordinate that cannot be used.
-    pub(crate) async fn coordinate_of(
-        &self,
-        group: &NodePath,
-        name: &str,
-        length: u64,
-    ) -> Result<Option<ExportSource>, Problem> {
-        Ok(self.coordinate(group, name, length, &SelectedRanges::new()).await?.transpose()?)
-    }
-
     /// The group that an array is in; `None` if none is stored, or if the caller may not read it.
     ///
     /// # Errors

@@ -57,6 +57,13 @@ pub(crate) struct ExportSources {
 }
 
 impl ExportSource {
+    /// All of an array of one dimension that has the labels of the dimension with this name.
+    pub(crate) fn coordinate(name: &str, node: Arc<OpenNode>, array: Arc<Array>) -> Self {
+        let subset = Subset::full(&array.metadata().shape);
+        let (name, dimension_names) = (name.to_owned(), vec![Some(name.to_owned())]);
+        Self { name, node, array, subset, dimension_names, is_coordinate: true, decoded: None }
+    }
+
     /// The metadata of the array, as decoded.
     pub(crate) fn metadata(&self) -> &Arc<ArrayMetadata> {
         match &self.decoded {

@@ -30,6 +30,11 @@ mod words;
 
 use crate::services::route::Route;
 
+/// Why a text is no `range`; `None` if it is one.
+pub(crate) fn range_complaint(text: &str) -> Option<String> {
+    values::range(text).err().map(|error| error.to_string())
+}
+
 /// The routes of pictures, tiles and legends.
 pub(crate) fn routes() -> Vec<Route> {
     [picture::routes(), tiles::routes(), tilejson::routes(), legend::routes()].into_iter().flatten().collect()

@@ -45,6 +45,11 @@ impl RowOpener<'_> {
         rows.buffered(CONCURRENCY).collect().await
     }
 
+    /// A node that is only listed.
+    pub(super) fn listed(self, (path, kind): &(NodePath, Option<NodeKind>)) -> ChildRow {
+        self.row(path, *kind, None)
+    }
+
     fn row(self, path: &NodePath, kind: Option<NodeKind>, node: Option<&OpenNode>) -> ChildRow {
         let kind = node.map_or(kind, |node| match &node.node {
             Node::Array(_) => Some(NodeKind::Array),

@@ -12,21 +12,25 @@ use super::links::PageLinks;
 use super::{headers, site};
 use crate::api::nodes::missing::folders;
 use crate::auth::caller::Caller;
-use crate::auth::{KeyScope, Permission, Scope};
-use crate::hierarchy::Node;
+use crate::auth::{KeyScope, Permission, Rights, Scope};
+use crate::hierarchy::{Child, Node};
 use crate::http::base_path::BasePath;
 use crate::key::NodePath;
-use crate::metadata::NodeKind;
+use crate::metadata::{GroupMetadata, NodeKind};
 use crate::page::{ChildRow, HomePage, MountCard, PageLimits, pictured};
 use crate::services::extract::NodeTarget;
 use crate::services::mount::Mount;
 use crate::services::readiness::MountState;
 use crate::services::state::AppState;
 
-/// First nodes of a mount that its card shows.
+/// First nodes of a mount that its card shows pictures of.
 const MOST_NODES: usize = 8;
+/// Most nodes of a mount that its card has links to.
+const MOST_LISTED: usize = 200;
 /// Longest wait for the first nodes of a mount. The card of a slow one has none.
 const MAX_WAIT: Duration = Duration::from_millis(700);
+/// After this time the nodes beyond the first are not listed, where the storage is slow.
+const LISTING_WAIT: Duration = Duration::from_millis(400);
 /// After this time no more is read to find what the pictures of datasets are of. A card has those that were found until then.
 const PICTURES_WAIT: Duration = Duration::from_millis(500);
 /// Most nodes of a dataset among which its picture is searched.
@@ -69,11 +73,7 @@ async fn card(
         None => timeout(MAX_WAIT, contents(state, caller, mount, links)).await.ok(),
         Some(_) => None,
     };
-    let (title, mut nodes) = contents.unwrap_or_default();
-    let has_more = nodes.as_ref().is_some_and(|nodes| nodes.len() > MOST_NODES);
-    if let Some(nodes) = &mut nodes {
-        nodes.truncate(MOST_NODES);
-    }
+    let Contents { title, nodes, has_more } = contents.unwrap_or_default();
     MountCard {
         name: mount.name.clone(),
         href: links.view(&root),
@@ -87,23 +87,31 @@ async fn card(
     }
 }
 
-/// The title of a mount's root and its first nodes, as far as the caller may read and list them.
-async fn contents(
-    state: &AppState,
-    caller: &Caller,
-    mount: &Mount,
-    links: PageLinks<'_>,
-) -> (Option<String>, Option<Vec<ChildRow>>) {
-    let pictures_until = Instant::now() + PICTURES_WAIT;
+/// What a card shows of a mount.
+#[derive(Debug, Default)]
+struct Contents {
+    /// The title of its root.
+    title: Option<String>,
+    /// Its nodes, the first ones opened; `None` if they are not known.
+    nodes: Option<Vec<ChildRow>>,
+    /// Whether there are more.
+    has_more: bool,
+}
+
+/// The title of a mount's root and the nodes in it, as far as the caller may read and list them.
+async fn contents(state: &AppState, caller: &Caller, mount: &Mount, links: PageLinks<'_>) -> Contents {
+    let began = Instant::now();
     let root = NodePath::root();
     let may = |scope| {
         let need = Permission::derived(scope, KeyScope::Prefix(root.prefix().clone()));
         caller.rights().allows(&mount.name, &need)
     };
     if !may(Scope::Read) || !may(Scope::List) {
-        return (None, None);
+        return Contents::default();
     }
-    let Some((mount, opener)) = state.mounts.with_opener(&mount.name).cloned() else { return (None, None) };
+    let Some((mount, opener)) = state.mounts.with_opener(&mount.name).cloned() else {
+        return Contents::default();
+    };
     let target = NodeTarget { mount, opener, path: root.clone() };
     let rows =
         RowOpener { target: &target, links, limits: PageLimits::of(&state.engine.read), deadline: None };
@@ -113,19 +121,11 @@ async fn contents(
                 let is_short = group.attributes.text().len() <= MOST_ATTRIBUTES;
                 let title = if is_short { group.attributes.get("title") } else { None };
                 let title = title.and_then(|title| title.as_str().map(str::to_owned));
-                let children = target.opener.hierarchy().children(&root, group, MOST_NODES + 1).await;
-                let children = children.ok().and_then(|children| children.children);
-                let path =
-                    |child: &crate::hierarchy::Child| Some((root.child(&child.name).ok()?, child.kind));
-                match children.map(|children| children.iter().filter_map(path).collect()) {
-                    Some(paths) => {
-                        let mut opened = rows.open(paths).await;
-                        // The card is complete without them.
-                        let _ = timeout_at(pictures_until, add_pictures(rows, &mut opened)).await;
-                        (title, Some(opened))
-                    }
-                    None => (title, None),
-                }
+                let (mut nodes, has_more) = nodes(rows, Top::Group(group), began).await;
+                // The card is complete without them.
+                let add = add_pictures(rows, nodes.as_deref_mut().unwrap_or_default());
+                let _ = timeout_at(began + PICTURES_WAIT, add).await;
+                Contents { title, nodes, has_more }
             }
             // A mount that is one array shows this.
             Node::Array(_) => {
@@ -133,15 +133,56 @@ async fn contents(
                 for row in &mut rows {
                     row.item.name.clone_from(&target.mount.name);
                 }
-                (None, Some(rows))
+                Contents { nodes: Some(rows), ..Contents::default() }
             }
         },
         Ok(None) => {
-            let folders = folders(caller.rights(), &target, &root, MOST_NODES + 1).await;
-            (None, Some(rows.open(folders).await))
+            let (nodes, has_more) = nodes(rows, Top::Folder(caller.rights()), began).await;
+            Contents { title: None, nodes, has_more }
         }
-        Err(_) => (None, None),
+        Err(_) => Contents::default(),
     }
+}
+
+/// What the root of a mount is.
+#[derive(Clone, Copy, Debug)]
+enum Top<'a> {
+    Group(&'a GroupMetadata),
+    /// No node, as the caller sees it.
+    Folder(&'a Rights),
+}
+
+impl Top<'_> {
+    /// The first nodes below it; `None` if they cannot be listed.
+    async fn paths(self, target: &NodeTarget, most: usize) -> Option<Vec<(NodePath, Option<NodeKind>)>> {
+        let root = NodePath::root();
+        match self {
+            Self::Group(group) => {
+                let children = target.opener.hierarchy().children(&root, group, most).await.ok()?.children?;
+                let path = |child: Child| Some((root.child(&child.name).ok()?, child.kind));
+                Some(children.into_iter().filter_map(path).collect())
+            }
+            Self::Folder(rights) => Some(folders(rights, target, &root, most).await),
+        }
+    }
+}
+
+/// The nodes of a mount, of which the first are opened, and whether there are more.
+async fn nodes(rows: RowOpener<'_>, top: Top<'_>, began: Instant) -> (Option<Vec<ChildRow>>, bool) {
+    let Some(mut first) = top.paths(rows.target, MOST_NODES + 1).await else { return (None, false) };
+    let has_more = first.len() > MOST_NODES;
+    first.truncate(MOST_NODES);
+    let mut opened = rows.open(first).await;
+    if !has_more {
+        return (Some(opened), false);
+    }
+    // Every node has a link, if the storage lists them in time.
+    let listed =
+        timeout_at(began + LISTING_WAIT, top.paths(rows.target, MOST_LISTED + 1)).await.ok().flatten();
+    let is_cut = listed.as_ref().is_none_or(|listed| listed.len() > MOST_LISTED);
+    let listed = listed.unwrap_or_default();
+    opened.extend(listed.iter().take(MOST_LISTED).skip(MOST_NODES).map(|node| rows.listed(node)));
+    (Some(opened), is_cut)
 }
 
 /// Adds to groups that are datasets the arrays that their pictures are of.

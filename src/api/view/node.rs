@@ -15,13 +15,14 @@ use super::coordinates::CoordinateReader;
 use super::links::PageLinks;
 use super::listing::{ListedChildren, listed};
 use super::{headers, labelled, labels, listing, site, warnings};
+use crate::api::image;
 use crate::api::nodes::missing;
 use crate::array::{ArrayError, OpenNode};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope};
 use crate::conventions::{OmeNode, has_categories, is_northing, is_vector_store};
 use crate::error::ErrorClass;
-use crate::hierarchy::{Children, HierarchyError, Node};
+use crate::hierarchy::{Child, Children, HierarchyError, Node};
 use crate::http::base_path::BasePath;
 use crate::http::problem::Problem;
 use crate::http::route::{Resource, RouteSpec};
@@ -241,14 +242,24 @@ impl View<'_> {
         listed(self.target, path, group, MOST_CHILDREN).await
     }
 
-    /// The nodes of the group above an array; `None` if there is none that the caller may read.
+    /// The nodes of the group or folder above an array; `None` if the caller may not read or list it.
     async fn siblings(&self, parent: &NodePath) -> Option<ListedChildren> {
-        if !self.may_read(parent) {
+        if !self.may_read(parent) || !self.may_list(parent) {
             return None;
         }
-        let above = self.target.opener.find(parent).await.ok()??;
-        let Node::Group(group) = &above.node else { return None };
-        self.children(parent, group).await.ok()
+        match self.target.opener.find(parent).await.ok()?.as_deref().map(|above| &above.node) {
+            Some(Node::Group(group)) => self.children(parent, group).await.ok(),
+            Some(Node::Array(_)) => None,
+            None => {
+                let most = MOST_CHILDREN + 1;
+                let folders = missing::folders(self.caller.rights(), self.target, parent, most).await;
+                let truncated = folders.len() > MOST_CHILDREN;
+                let child = |(path, kind): (NodePath, _)| Child { name: path.name().to_owned(), kind };
+                let children = Some(folders.into_iter().take(MOST_CHILDREN).map(child).collect());
+                let children = Children { children, truncated, ..Children::default() };
+                Some(ListedChildren { children, silence: None })
+            }
+        }
     }
 
     fn limits(&self) -> PageLimits {
@@ -266,8 +277,10 @@ impl View<'_> {
         let path = &self.target.path;
         let mut silence = None;
         // The list at the side is an extra: without it the page is complete, so a backend that does not answer does not keep it.
-        if let Some(parent) = path.parent() {
-            match timeout(SIDE_WAIT, self.siblings(&parent)).await {
+        match path.parent() {
+            // Nothing is beside the array that is a mount.
+            None => place.tree = Some(Vec::new()),
+            Some(parent) => match timeout(SIDE_WAIT, self.siblings(&parent)).await {
                 Ok(Some(siblings)) => {
                     place.has_more = siblings.children.truncated;
                     place.tree = self.tree(&parent, &siblings.children);
@@ -275,13 +288,14 @@ impl View<'_> {
                 }
                 Ok(None) => {}
                 Err(_) => silence = Some(listing::SLOW),
-            }
+            },
         }
         let extras = async { (self.image_above().await, self.coordinates(metadata).await) };
         let (image, coordinates) = match silence {
             Some(_) => timeout(SILENT_WAIT, extras).await.unwrap_or_default(),
             None => extras.await,
         };
+        let (state, complaint) = self.state();
         place.image_above = image.as_ref().map(|image| Box::new(self.links.of(&image.path)));
         ArrayPage {
             place,
@@ -292,7 +306,17 @@ impl View<'_> {
             warnings: warnings::of_array(self.links, path, node, image.is_some()),
             limits: self.limits(),
             silence,
-            state: self.query.clone(),
+            complaint,
+            state,
+        }
+    }
+
+    /// What the query says, without a range that is none; and why it is none.
+    fn state(&self) -> (PageState, Option<String>) {
+        let complaint = self.query.get("range").and_then(image::range_complaint);
+        match complaint {
+            None => (self.query.clone(), None),
+            Some(complaint) => (self.query.with(&[("range", "")]), Some(complaint)),
         }
     }
 
@@ -309,9 +333,7 @@ impl View<'_> {
 
     fn tree(&self, parent: &NodePath, children: &Children) -> Option<Vec<crate::page::TreeItem>> {
         let children = children.children.as_ref()?;
-        let item = |child: &crate::hierarchy::Child| {
-            Some(item(self.links, &parent.child(&child.name).ok()?, child.kind))
-        };
+        let item = |child: &Child| Some(item(self.links, &parent.child(&child.name).ok()?, child.kind));
         Some(children.iter().filter_map(item).collect())
     }
 
@@ -365,7 +387,7 @@ impl View<'_> {
         place.has_more = children.truncated;
         place.tree = self.tree(path, &children);
         let paths = children.children.as_ref().map(|children| {
-            let path = |child: &crate::hierarchy::Child| Some((path.child(&child.name).ok()?, child.kind));
+            let path = |child: &Child| Some((path.child(&child.name).ok()?, child.kind));
             children.iter().filter_map(path).collect::<Vec<_>>()
         });
         let children_rows = match paths {

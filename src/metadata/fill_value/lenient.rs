@@ -2,8 +2,8 @@
 //!
 //! Accepts all that v3 permits. For either version it also accepts `null` or nothing for zero, and for numbers: `0.0` and
 //! `"0"` for integers, 0 and 1 for booleans and vice versa, `[x]` for `x`, numbers as strings, `nan` and `inf`, and numbers
-//! beyond the largest float for infinity. For v2 it also accepts 0 for empty text, and byte text that is not base64.
-//! Integers out of range and text that is too long remain errors.
+//! beyond the largest float for infinity. For v2 it also accepts 0 for empty text, and byte text that is not base64; `null` of
+//! times is "not a time" there. Integers out of range and text that is too long remain errors.
 
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ impl FillValue {
     /// [`MetadataError::Invalid`] if the value is not an element of the data type in any accepted spelling.
     pub fn from_v2(data_type: &DataType, fill_value: Option<&Value>) -> Result<Self, MetadataError> {
         match fill_value {
-            None | Some(Value::Null) => Ok(Self::zero(data_type)),
+            None | Some(Value::Null) => Ok(Self::of_null(data_type)),
             Some(value) => element(data_type, value).map(|element| Self::from_bytes(&element)),
         }
     }
@@ -298,10 +298,15 @@ mod tests {
     #[test]
     fn dates_may_be_integers_or_nat() {
         let data_type = DataType::DateTime64(TimeStep::new(TimeUnit::Nanosecond, 1).unwrap());
+        // zarr-python reads `null` so in v2 alone.
+        for nothing in [None, Some(&Value::Null)] {
+            let read = FillValue::from_v2(&data_type, nothing);
+            assert_eq!(read, Ok(FillValue::from_bytes(&i64::MIN.to_le_bytes())), "{nothing:?}");
+        }
         let not_a_time = ["-9223372036854775808", "-9.2233720368547758e18", "\"NaT\"", "[\"NaT\"]"];
         assert_all_read(&data_type, &i64::MIN.to_le_bytes(), &not_a_time);
         assert_all_read(&data_type, &7_i64.to_le_bytes(), &["7", "7.0", "\"7\"", "[7]"]);
-        assert_all_read(&data_type, &[0; 8], &["null", "0"]);
+        assert_all_read(&data_type, &[0; 8], &["0"]);
     }
 
     #[test]

@@ -10,13 +10,24 @@ use crate::metadata::DataType;
 pub struct FillValue(Bytes);
 
 impl FillValue {
-    /// The element with all bits zero or of length 0; `null` in JSON. It is also the value of a v2 `null`.
+    /// The element with all bits zero or of length 0; `null` in JSON.
     #[must_use]
     pub fn zero(data_type: &DataType) -> Self {
         match data_type {
             DataType::Json => Self(Bytes::from_static(b"null")),
             variable if variable.is_variable() => Self(Bytes::new()),
             fixed => Self(Bytes::from(vec![0; fixed.element_bytes()])),
+        }
+    }
+
+    /// What elements are where v2 has no fill value, or `null`: zero, as zarr-python reads it, and of times "not a time".
+    #[must_use]
+    pub fn of_null(data_type: &DataType) -> Self {
+        match data_type {
+            DataType::DateTime64(_) | DataType::TimeDelta64(_) => {
+                Self(Bytes::copy_from_slice(&i64::MIN.to_le_bytes()))
+            }
+            others => Self::zero(others),
         }
     }
 

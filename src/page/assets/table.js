@@ -3,6 +3,7 @@
 import { getJson, link } from "./api.js";
 import { decoded } from "./decode.js";
 import { byId, element } from "./element.js";
+import { complain } from "./fields.js";
 
 const ROWS = 40;
 const COLUMNS = 16;
@@ -122,7 +123,12 @@ export class Table {
         this[side] = Math.max(0, Math.min(length - 1, to));
         this.update();
       };
-      const input = element("input", { type: "text", inputmode: "numeric", size: 8, value: this[side], "aria-label": `first ${names[dim]}`, onchange: (/** @type {any} */ event) => go(Number(event.target.value) || 0) });
+      const input = element("input", { type: "text", inputmode: "numeric", size: 8, value: this[side], "aria-label": `first ${names[dim]}`, onchange: (/** @type {any} */ event) => {
+        const text = event.target.value.trim();
+        const isIndex = /^\d+$/.test(text) && Number(text) < length;
+        complain(event.target, isIndex ? "" : `Not used: indexes go from 0 to ${length - 1}.`);
+        if (isIndex) go(Number(text));
+      } });
       pager.append(
         element("span", {}, `${names[dim]} `),
         element("button", { type: "button", "aria-label": `${names[dim]} before`, onclick: () => go(this[side] - most) }, "‹"), input,

@@ -4,6 +4,7 @@ import { getElements, getJson, Latest, link, Problem } from "./api.js";
 import { category, NAMES, paint, pixel, rgb, table } from "./colors.js";
 import { decoded, labeller, numbers, partBelow, percentiles, unpack } from "./decode.js";
 import { announce, byId, bytesText, element, numberText } from "./element.js";
+import { complain, numberOf, rangeComplaint } from "./fields.js";
 import { Labels } from "./labels.js";
 import { Picture } from "./picture.js";
 import { line } from "./plot.js";
@@ -38,7 +39,8 @@ export class Viewer {
     /** @type {[number, number] | null} What `range=auto` is for all pictures of the array. */
     this.autoEnds = null;
     /** @type {string} */
-    this.rangeText = this.words.get("range") || "";
+    this.rangeText = (this.words.get("range") || "").replaceAll(" ", "");
+    if (rangeComplaint(this.rangeText, this.words.get("scale") || "")) this.rangeText = "";
     this.colormap = this.words.get("colormap") || "";
     this.scale = this.words.get("scale") || "";
     /** @type {Plane[]} */
@@ -500,9 +502,13 @@ export class Viewer {
     } });
     const end = (/** @type {0 | 1} */ place) =>
       element("input", { type: "text", inputmode: "decimal", "data-end": `${channel.index}:${place}`, "aria-label": `${place ? "upper" : "lower"} end of ${channel.label}`, onchange: (/** @type {any} */ event) => {
-        const value = Number(event.target.value);
-        if (!channel.range || Number.isNaN(value)) return;
-        channel.range = place ? [channel.range[0], value] : [value, channel.range[1]];
+        const value = numberOf(event.target.value);
+        if (!channel.range) return;
+        const [low, high] = place ? [channel.range[0], value] : [value, channel.range[1]];
+        const complaint = low === null || high === null ? "Not used: no number." : low < high ? "" : "Not used: the lower end is below the upper one.";
+        complain(event.target, complaint);
+        if (complaint || low === null || high === null) return;
+        channel.range = [low, high];
         this.paint();
         this.write();
       } });
@@ -513,7 +519,9 @@ export class Viewer {
     for (const input of /** @type {NodeListOf<HTMLInputElement>} */ (byId("channels")?.querySelectorAll("[data-end]") || [])) {
       const [index, place] = (input.dataset.end || "").split(":").map(Number);
       const range = this.channels.find((channel) => channel.index === index)?.range;
-      if (range && document.activeElement !== input) input.value = numberText(range[place]);
+      if (!range || document.activeElement === input) continue;
+      input.value = numberText(range[place]);
+      complain(input, "");
     }
   }
 
@@ -671,7 +679,10 @@ export class Viewer {
     const row = this.root.querySelector(`.dim[data-dim="${dim}"]`);
     const [slider, typed] = /** @type {any[]} */ ([row?.querySelector("input[type=range]"), row?.querySelector(".index")]);
     if (slider) slider.value = String(place);
-    if (typed && document.activeElement !== typed) typed.value = String(place);
+    if (typed && document.activeElement !== typed) {
+      typed.value = String(place);
+      complain(typed, "");
+    }
     this.showLabel(dim);
     this.write();
     this.move();
@@ -739,8 +750,10 @@ export class Viewer {
         this.setIndex(dim, Number(/** @type {HTMLInputElement} */ (event.target).value));
       });
       row.querySelector(".index")?.addEventListener("change", (event) => {
-        const text = /** @type {HTMLInputElement} */ (event.target).value.trim();
-        this.setIndex(dim, this.indexOf(dim, text));
+        const input = /** @type {HTMLInputElement} */ (event.target);
+        const index = this.indexOf(dim, input.value.trim());
+        complain(input, typeof index === "string" ? index : "");
+        if (typeof index === "number") this.setIndex(dim, index);
       });
       row.querySelectorAll(".step").forEach((step, at) => step.addEventListener("click", (event) => {
         event.preventDefault();
@@ -759,11 +772,12 @@ export class Viewer {
     on("colormap", "change", (input) => change(() => (this.colormap = input.value)));
     on("scale", "change", async (input) => {
       this.scale = input.value;
+      this.checkRange();
       // A logarithmic range begins above 0.
       await this.loadRanges();
       change(() => {});
     });
-    on("range", "change", (input) => change(() => (this.rangeText = input.value.replaceAll(" ", ""))));
+    on("range", "change", () => change(() => this.checkRange()));
     on("labels", "change", (input) => {
       this.labels?.show(input.value);
       this.update();
@@ -777,6 +791,7 @@ export class Viewer {
       this.write();
     });
     on("axes", "change", ({ form }) => {
+      this.resetRange();
       // They are of the plane of now.
       form.querySelectorAll("[name=box], [name=at]").forEach((/** @type {HTMLElement} */ input) => input.remove());
       form.requestSubmit();
@@ -798,21 +813,39 @@ export class Viewer {
     this.rangeText = "";
     this.range = null;
     for (const channel of this.channels) channel.range = null;
-    const input = byId("range");
-    if (input) input.value = "";
+    this.resetRange();
   }
 
-  /** The index that a text names: an index, or the nearest coordinate. @param {number} dim @param {string} text */
+  /** Takes the range that was typed, or says why it is not used. */
+  checkRange() {
+    const input = byId("range");
+    if (!input) return;
+    const text = input.value.replaceAll(" ", "");
+    const complaint = rangeComplaint(text, this.scale);
+    complain(input, complaint);
+    if (!complaint) this.rangeText = text;
+  }
+
+  /** Writes the range that is used into its field. */
+  resetRange() {
+    const input = byId("range");
+    if (!input) return;
+    input.value = this.rangeText;
+    complain(input, "");
+  }
+
+  /** The index that a text names, an index or the nearest coordinate; or why it names none. @param {number} dim @param {string} text */
   indexOf(dim, text) {
     const known = this.coordinates.get(dim);
     if (/^-?\d+$/.test(text)) {
-      const index = Number(text);
-      return index < 0 ? this.config.shape[dim] + index : index;
+      const length = this.config.shape[dim];
+      const index = Number(text) < 0 ? length + Number(text) : Number(text);
+      return index >= 0 && index < length ? index : `Not used: indexes go from 0 to ${length - 1}.`;
     }
-    if (!known) return this.source.index[dim];
-    const wanted = Number.parseFloat(text);
-    const exact = known.values.findIndex((value) => known.text(value).startsWith(text));
-    if (exact >= 0 || Number.isNaN(wanted)) return Math.max(exact, 0);
+    const exact = text && known ? known.values.findIndex((value) => known.text(value).startsWith(text)) : -1;
+    if (exact >= 0) return exact;
+    const wanted = numberOf(text);
+    if (!known || wanted === null) return `Not used: this is no index${known ? " or coordinate" : ""}.`;
     return known.values.reduce((best, value, at) => (Math.abs(value - wanted) < Math.abs(known.values[best] - wanted) ? at : best), 0);
   }
 

@@ -1,10 +1,10 @@
 //! `_FillValue` and the units of times: the attributes that Zarr has in metadata, and other formats as attributes.
 //!
-//! `_FillValue` follows xarray: of Zarr v2 it is the array's `fill_value`, of v3 the attribute, in which xarray writes floats as
+//! `_FillValue` follows xarray: of a variable of Zarr v2 it is the array's `fill_value`, of v3 the attribute, in which xarray writes floats as
 //! base64. Coordinates have none that is not among their attributes: a label of 0 stays 0 (CF 1.12, section 2.5.1).
 
-use crate::metadata::{ArrayMetadata, DataType, TimeStep, TimeUnit, ZarrFormat};
-use crate::reduce::{missing_element, read_as};
+use crate::metadata::{ArrayMetadata, DataType, TimeStep, TimeUnit};
+use crate::reduce::{is_fill_missing, missing_element, read_as};
 
 /// The element that stands for a missing one, in canonical form.
 pub(super) fn fill_element(metadata: &ArrayMetadata, is_coordinate: bool) -> Option<Vec<u8>> {
@@ -12,8 +12,7 @@ pub(super) fn fill_element(metadata: &ArrayMetadata, is_coordinate: bool) -> Opt
     match data_type {
         DataType::DateTime64(_) | DataType::TimeDelta64(_) => Some(i64::MIN.to_le_bytes().to_vec()),
         _ if is_numeric(data_type) => {
-            let of_zarr = metadata.zarr_format != ZarrFormat::V3 && metadata.has_fill_value && !is_coordinate;
-            if of_zarr {
+            if !is_coordinate && is_fill_missing(metadata) {
                 return Some(metadata.fill_value.as_bytes().to_vec());
             }
             let value = metadata.attributes.get("_FillValue")?;

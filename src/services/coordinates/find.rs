@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use crate::array::{Array, ArrayError, CachedLookup, OpenNode};
 use crate::auth::{KeyScope, Permission, Rights, Scope};
+use crate::error::ErrorClass;
 use crate::hierarchy::Node;
+use crate::http::problem::Problem;
 use crate::key::NodePath;
 use crate::services::extract::NodeTarget;
 use crate::views::{FoundAbove, NodeAbove};
@@ -71,6 +73,40 @@ impl FoundCoordinate {
         }
         Ok(found)
     }
+}
+
+/// The coordinate of a dimension, which has a name and a length, of an array; `None` if it has none that the caller may read.
+/// `advice` is what to do instead of using one that has another length.
+///
+/// # Errors
+/// 400 if the coordinate has another length; as [`FoundCoordinate::of_dimension`].
+pub(crate) async fn coordinate_of(
+    target: &NodeTarget,
+    rights: &Rights,
+    array: &NodePath,
+    dimension: (&str, u64),
+    advice: &str,
+    began: Instant,
+) -> Result<Option<(Arc<OpenNode>, Arc<Array>)>, Problem> {
+    let find = FoundCoordinate::of_dimension(target, rights, array, dimension.0, began);
+    let Some((path, node, coordinate)) = Box::pin(find).await?.coordinate else { return Ok(None) };
+    check_length(dimension, &path, &coordinate.metadata().shape, advice)?;
+    Ok(Some((node, coordinate)))
+}
+
+/// Checks that a dimension, which has a name and a length, is as long as its coordinate.
+pub(super) fn check_length(
+    (name, length): (&str, u64),
+    path: &NodePath,
+    shape: &[u64],
+    advice: &str,
+) -> Result<(), Problem> {
+    if *shape == [length] {
+        return Ok(());
+    }
+    Err(Problem::from_class(ErrorClass::InvalidRequest).detail(format!(
+        "the dimension `{name}` has {length} elements, and its coordinate `{path}` has the shape {shape:?}; {advice}"
+    )))
 }
 
 /// Whether the caller may read a node.

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde_json::json;
 
-use super::find::{FoundCoordinate, is_public, may_read};
+use super::find::{FoundCoordinate, check_length, is_public, may_read};
 use super::read::ReadCoordinate;
 use crate::array::Dependencies;
 use crate::auth::caller::Caller;
@@ -103,7 +103,7 @@ impl LabelRequest<'_> {
             && known.is_current(&target.opener, began).await
             && let Some(labels) = caches.coordinates.get(&known.labels)
         {
-            check_length((name, length), &known.path, &[labels.len() as u64])?;
+            check_length((name, length), &known.path, &[labels.len() as u64], &by_position(name))?;
             used.add(&known, known.visited.iter().all(|path| is_public(target, rights, path)));
             return Ok(Arc::clone(&labels));
         }
@@ -111,7 +111,7 @@ impl LabelRequest<'_> {
         let find = FoundCoordinate::of_dimension(target, rights, array, name, began);
         let found = Box::pin(find).await?;
         let Some((path, node, coordinate)) = &found.coordinate else { return Err(no_coordinate(name)) };
-        check_length((name, length), path, &coordinate.metadata().shape)?;
+        check_length((name, length), path, &coordinate.metadata().shape, &by_position(name))?;
         let read = Box::pin(ReadCoordinate::of_array(state, head, name, node, coordinate)).await?;
         let known = read.chunks.and_then(|chunks| {
             let labels = (read.key.as_str(), chunks);
@@ -185,18 +185,12 @@ fn nothing_goes_around(turn: f64) -> Problem {
 
 fn no_coordinate(name: &str) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "no-coordinate").detail(format!(
-        "the dimension `{name}` has no labels: there is no array of one dimension `{name}` beside the array or above it; select \
-         by position, with `isel.{name}`"
+        "the dimension `{name}` has no labels: there is no array of one dimension `{name}` beside the array or above it; {}",
+        by_position(name)
     ))
 }
 
-/// Checks that a dimension, which has a name and a length, is as long as its coordinate.
-fn check_length((name, length): (&str, u64), path: &NodePath, shape: &[u64]) -> Result<(), Problem> {
-    if *shape == [length] {
-        return Ok(());
-    }
-    Err(Problem::from_class(ErrorClass::InvalidRequest).detail(format!(
-        "the dimension `{name}` has {length} elements, and its coordinate `{path}` has the shape {shape:?}; select by position, \
-         with `isel.{name}`"
-    )))
+/// What to do without labels.
+fn by_position(name: &str) -> String {
+    format!("select by position, with `isel.{name}`")
 }

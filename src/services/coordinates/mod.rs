@@ -4,5 +4,6 @@ mod find;
 mod label_selection;
 mod read;
 
+pub(crate) use find::coordinate_of;
 pub(crate) use label_selection::{LabelRequest, LabelSelection, UsedLabels};
 pub(crate) use read::ReadCoordinate;

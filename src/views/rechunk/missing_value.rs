@@ -61,7 +61,7 @@ impl MissingValue {
         let v3_attribute = missing.as_ref().filter(|_| !fits);
         let is_filled = missing.as_ref() == Some(fill_value);
         let is_null = if is_v3 {
-            !is_filled && *fill_value == FillValue::zero(data_type)
+            !is_filled && *fill_value == FillValue::of_null(data_type)
         } else {
             !array.has_fill_value
         };
@@ -201,6 +201,7 @@ mod tests {
             ("|b1", json!(false), &none, [json!(false), json!(null), json!(false)]),
             // xarray reads no attribute of such types.
             ("<M8[s]", json!(0), &none, [json!(0), json!(null), json!(null)]),
+            ("<M8[s]", json!(null), &none, [json!(null), json!(null), json!(null)]),
         ] {
             assert_eq!(of_v2(dtype, &fill_value, attributes), expected, "{dtype} {fill_value}");
         }
@@ -224,6 +225,30 @@ mod tests {
                 expected,
                 "{data_type} {fill_value}"
             );
+        }
+    }
+
+    #[test]
+    fn times_of_v3_are_written_to_v2_so_that_no_fill_value_stands_for_another() {
+        let document = |fill_value: Value| {
+            let data_type =
+                json!({ "name": "numpy.datetime64", "configuration": { "unit": "s", "scale_factor": 1 } });
+            let document = json!({
+                "zarr_format": 3, "node_type": "array", "shape": [4], "data_type": data_type, "fill_value": fill_value,
+                "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [2] } },
+                "chunk_key_encoding": { "name": "default" }, "codecs": ["bytes"],
+            });
+            let node =
+                crate::metadata::v3::parse(document.to_string().as_bytes(), &MetadataLimits::default());
+            let Ok(V3Node::Array(array)) = node else { panic!("an array") };
+            let written = said(&array, None)[0].clone();
+            (FillValue::from_v2(&array.data_type, Some(&written)).unwrap(), array.fill_value.clone(), written)
+        };
+        for (fill_value, expected) in
+            [(json!(0), json!(0)), (json!("NaT"), json!(null)), (json!(7), json!(7))]
+        {
+            let (read, stored, written) = document(fill_value);
+            assert_eq!((read, &written), (stored, &expected));
         }
     }
 

@@ -38,6 +38,7 @@ use crate::http::timing::put_trace;
 use crate::http::validators::{hex_tag, put_validators};
 use crate::render::table::{TABLE_FORMATS, TableOptions};
 use crate::render::{FormatOptions, NanMode};
+use crate::services::coordinates::coordinate_of;
 use crate::services::extract::NodeTarget;
 use crate::services::permit_budget::PermitBudget;
 use crate::services::state::AppState;
@@ -47,6 +48,8 @@ use crate::store::{ValueInfo, Version};
 const TRIES: usize = 3;
 /// Bytes of work that an item of a list takes, about: for where it is planned.
 const ITEM_BYTES: u64 = 256;
+/// What to do if a coordinate is not as long as its dimension.
+const WITHOUT_LABELS: &str = "to get the elements without labels, leave out `coords=1` and `format=parquet`";
 
 /// A table that was planned.
 struct TableRequest {
@@ -80,7 +83,7 @@ pub(in crate::api::data) async fn table(
     let node = open(head, target, &target.path, &query.array).await?;
     let rights = Caller::of(&head.extensions).rights();
     let finder = SourceFinder { target, rights, began: started };
-    let TableSources { group, beside, variables } =
+    let TableSources { group, variables } =
         TableSources::find(&finder, node, query.variables.vars.as_deref()).await?;
     let Some(first) = variables.first().cloned() else {
         return Err(Problem::from_class(ErrorClass::Internal));
@@ -102,8 +105,12 @@ pub(in crate::api::data) async fn table(
     for axis in &axes.axes {
         let length = axis.axis.and_then(|axis| first.metadata().shape.get(axis));
         let name = axis.axis.and_then(|axis| first.dimension_names.get(axis)?.as_ref());
-        coordinates.push(match (&beside, name, length) {
-            (Some(group), Some(name), Some(&length)) => finder.coordinate_of(group, name, length).await?,
+        coordinates.push(match (name, length) {
+            (Some(name), Some(&length)) => {
+                let dimension = (name.as_str(), length);
+                let found = coordinate_of(target, rights, path, dimension, WITHOUT_LABELS, started).await?;
+                found.map(|(node, array)| ExportSource::coordinate(name, node, array))
+            }
             _ => None,
         });
     }

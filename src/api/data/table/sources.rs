@@ -8,7 +8,6 @@ use crate::array::OpenNode;
 use crate::error::ErrorClass;
 use crate::hierarchy::Node;
 use crate::http::problem::Problem;
-use crate::key::NodePath;
 
 /// The most names that a problem lists.
 const MAX_NAMED: usize = 8;
@@ -17,8 +16,6 @@ const MAX_NAMED: usize = 8;
 pub(super) struct TableSources {
     /// The group that was requested, if it was one.
     pub(super) group: Option<Arc<OpenNode>>,
-    /// The group that the coordinates of the dimensions are in, or below.
-    pub(super) beside: Option<NodePath>,
     /// The variables, at least one. All have the dimensions of the first.
     pub(super) variables: Vec<ExportSource>,
 }
@@ -39,8 +36,7 @@ impl TableSources {
                 return Err(invalid("`vars` names variables of a group, and this is an array".to_owned()));
             }
             let variable = finder.itself(node)?;
-            let beside = variable.array.path().parent();
-            return Ok(Self { group: None, beside, variables: vec![variable] });
+            return Ok(Self { group: None, variables: vec![variable] });
         }
         let ExportSources { group, sources, .. } = finder.arrays_of_group(node, names).await?;
         let is_chosen = |source: &ExportSource| names.is_some() || !source.is_coordinate;
@@ -60,8 +56,7 @@ impl TableSources {
                 all.join(", ")
             )));
         }
-        let beside = Some(finder.target.path.clone());
-        Ok(Self { group, beside, variables })
+        Ok(Self { group, variables })
     }
 }
 
