@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
@@ -190,7 +190,14 @@ impl Server {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        self.send(request.body(body.into()).unwrap()).await
+        let body = body.into();
+        // As clients do with a body that they have.
+        if let Some(length @ 1..) = body.size_hint().exact()
+            && !headers.iter().any(|(name, _)| *name == "content-length")
+        {
+            request = request.header("content-length", length);
+        }
+        self.send(request.body(body).unwrap()).await
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {
