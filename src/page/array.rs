@@ -32,6 +32,8 @@ pub struct ArrayPage {
     pub coordinates: Vec<Coordinate>,
     /// Whether its elements are categories.
     pub has_categories: bool,
+    /// Whether each coordinate of its dimensions is as long as these, as a table with labels needs it.
+    pub has_tables: bool,
     /// What makes it hard to read or view, and what helps.
     pub warnings: Vec<PageWarning>,
     /// What the server reads of it for one request.
@@ -77,6 +79,7 @@ impl ArrayPage {
             attributes: &attributes,
             coordinates: &self.coordinates,
             has_categories: self.has_categories,
+            has_tables: self.has_tables,
             image: None,
         };
         let title = self.place.name();

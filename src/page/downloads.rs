@@ -32,12 +32,14 @@ pub(super) fn downloads(viewed: &ViewedArray<'_>) -> Markup {
                     a href=(link(viewed, "tiff", &[])) data-format="tiff" data-stored { "GeoTIFF" }
                 }
             }
-            "; with its labels as "
-            @if has_parquet_type(&viewed.facts.data_type) {
-                a href=(table(viewed, "parquet")) data-format="parquet" data-coords="1" { "Parquet" }
-                ", "
+            @if viewed.has_tables {
+                "; with its labels as "
+                @if has_parquet_type(&viewed.facts.data_type) {
+                    a href=(table(viewed, "parquet")) data-format="parquet" data-coords="1" { "Parquet" }
+                    ", "
+                }
+                a href=(table(viewed, "csv")) data-format="csv" data-coords="1" { "CSV" }
             }
-            a href=(table(viewed, "csv")) data-format="csv" data-coords="1" { "CSV" }
         }
     }
 }

@@ -204,6 +204,7 @@ impl GroupPage {
             attributes,
             coordinates: &[],
             has_categories: has_categories(&array.metadata().attributes, Some(image)),
+            has_tables: true,
             image: Some(ViewedImage { image, levels: &levels, labels: &self.labels, cost }),
         };
         html! {

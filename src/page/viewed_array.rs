@@ -54,6 +54,8 @@ pub(super) struct ViewedArray<'a> {
     pub(super) coordinates: &'a [Coordinate],
     /// Whether the elements are categories.
     pub(super) has_categories: bool,
+    /// Whether there are tables of it with labels.
+    pub(super) has_tables: bool,
     /// The image that the array is the finest level of.
     pub(super) image: Option<ViewedImage<'a>>,
 }

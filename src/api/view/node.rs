@@ -30,6 +30,7 @@ use crate::key::NodePath;
 use crate::metadata::{ArrayMetadata, GroupMetadata, NodeKind};
 use crate::page::{ArrayPage, Coordinate, GroupPage, PageLimits, PageState, Place, ShownVersion};
 use crate::reduce::CfValues;
+use crate::services::coordinates::coordinate_of;
 use crate::services::extract::NodeTarget;
 use crate::services::pinned::PinnedMounts;
 use crate::services::state::AppState;
@@ -303,12 +304,27 @@ impl View<'_> {
             metadata: Arc::clone(metadata),
             array: node.array().cloned().map_err(|error| error.to_string()),
             coordinates,
+            has_tables: self.has_tables(metadata).await,
             warnings: warnings::of_array(self.links, path, node, image.is_some()),
             limits: self.limits(),
             silence,
             complaint,
             state,
         }
+    }
+
+    /// Whether each coordinate of an array is as long as its dimension. One that cannot be read has no tables either.
+    async fn has_tables(&self, metadata: &ArrayMetadata) -> bool {
+        let (rights, path) = (self.caller.rights(), &self.target.path);
+        let names = metadata.dimension_names.iter().flatten().zip(&metadata.shape);
+        for (name, &length) in names.take(MOST_COORDINATES) {
+            let Some(name) = name.as_deref().filter(|name| !name.is_empty()) else { continue };
+            let found = coordinate_of(self.target, rights, path, (name, length), "", Instant::now());
+            if Box::pin(found).await.is_err() {
+                return false;
+            }
+        }
+        true
     }
 
     /// What the query says, without a range that is none; and why it is none.
