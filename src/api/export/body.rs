@@ -46,13 +46,11 @@ impl ElementSteps {
     }
 
     /// The values of whole elements as they are sent.
-    fn apply(&self, items: &[u8]) -> Result<Bytes, DatasetError> {
-        let mut written = Vec::new();
+    fn apply(&self, items: Bytes) -> Result<Bytes, DatasetError> {
         match &self.decoding {
-            None => self.encoding.encode(items, &mut written)?,
-            Some(decoding) => self.encoding.encode(&decoding.decode(items), &mut written)?,
+            None => self.encoding.encode_bytes(items),
+            Some(decoding) => self.encoding.encode_bytes(decoding.decode(&items).into()),
         }
-        Ok(written.into())
     }
 }
 
@@ -158,7 +156,7 @@ fn written(
             async move {
                 let begun = Instant::now();
                 let part =
-                    if steps.are_identity() { items } else { cpu.run(move || steps.apply(&items)).await?? };
+                    if steps.are_identity() { items } else { cpu.run(move || steps.apply(items)).await?? };
                 trace.add_encode_time(begun);
                 let within = |place: u64| usize::try_from(place.saturating_sub(start)).unwrap_or(usize::MAX);
                 let length = part.len();

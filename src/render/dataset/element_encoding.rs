@@ -207,6 +207,27 @@ impl ElementEncoding {
         Ok(())
     }
 
+    /// The values of whole elements as they are sent. Elements that nothing else holds are reversed in place.
+    ///
+    /// # Errors
+    /// [`DatasetError::Inexact`].
+    pub fn encode_bytes(&self, elements: Bytes) -> Result<Bytes, DatasetError> {
+        if self.is_identity() {
+            return Ok(elements);
+        }
+        let elements = match elements.try_into_mut() {
+            Ok(mut elements) if self.step == Step::Reverse => {
+                reverse_units(&mut elements, self.element_bytes);
+                return Ok(elements.freeze());
+            }
+            Ok(elements) => elements.freeze(),
+            Err(shared) => shared,
+        };
+        let mut values = Vec::new();
+        self.encode(&elements, &mut values)?;
+        Ok(values.into())
+    }
+
     /// The values of whole elements in little-endian order, as DAP4 sends them. Those whose elements are values already are not
     /// copied.
     ///
@@ -288,6 +309,11 @@ mod tests {
     fn encoded(encoding: &ElementEncoding, elements: &[u8]) -> Result<Vec<u8>, DatasetError> {
         let mut out = Vec::new();
         encoding.encode(elements, &mut out)?;
+        // The same of elements that something else holds, and of others.
+        let shared = Bytes::copy_from_slice(elements);
+        assert_eq!(encoding.encode_bytes(shared.clone())?, out);
+        assert_eq!(shared, elements);
+        assert_eq!(encoding.encode_bytes(shared)?, out);
         Ok(out)
     }
 
