@@ -147,6 +147,12 @@ impl SelectionParams {
         !self.sel.is_empty() || self.points.as_ref().is_some_and(|points| !points.sel.is_empty())
     }
 
+    /// Whether labels are selected along the dimension of a name.
+    pub(crate) fn is_by_label(&self, name: &str) -> bool {
+        let of_points = self.points.iter().flat_map(|points| &points.sel);
+        self.sel.iter().chain(of_points).any(|(known, _)| known == name)
+    }
+
     /// The labels that are requested along each dimension of these names and lengths.
     ///
     /// # Errors

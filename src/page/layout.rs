@@ -34,11 +34,12 @@ pub struct Crumb {
 }
 
 /// The modules that pages with a viewer load, besides the first.
-const MODULES: [&str; 10] = [
+const MODULES: [&str; 11] = [
     "api.js",
     "colors.js",
     "decode.js",
     "element.js",
+    "fields.js",
     "labels.js",
     "picture.js",
     "plot.js",

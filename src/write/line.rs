@@ -45,6 +45,8 @@ enum LinePlace {
     Write(Box<ValueWrite>, WriteAnswer),
     /// Who wants the value for itself.
     Turn(oneshot::Sender<ValueTurn>),
+    /// Who waits until all before it have ended, and keeps no one waiting.
+    End(oneshot::Sender<()>),
 }
 
 /// What the head of a line does next.
@@ -126,14 +128,14 @@ impl WriteLines {
             .iter_mut()
             .filter(|((of, key), _)| &**of == mount && key.as_str().starts_with(prefix.as_str()))
             .map(|(_, line)| {
-                let (turn, promised) = oneshot::channel();
-                line.push_back(LinePlace::Turn(turn));
-                promised
+                let (end, ended) = oneshot::channel();
+                line.push_back(LinePlace::End(end));
+                ended
             })
             .collect();
-        for end in ends {
+        for ended in ends {
             // A line that is gone has no writes.
-            drop(end.await);
+            let _ = ended.await;
         }
     }
 
@@ -205,13 +207,17 @@ impl LineHead {
     fn next(&mut self) -> Option<HeadStep> {
         let mut waiting = self.lines.waiting();
         let line = waiting.get_mut(&self.name)?;
-        let (mut batch, mut answers) = match line.pop_front() {
-            Some(LinePlace::Write(write, answer)) => (vec![*write], vec![answer]),
-            Some(LinePlace::Turn(turn)) => return Some(HeadStep::GiveTurn(turn)),
-            None => {
-                waiting.remove(&self.name);
-                self.has_ended = true;
-                return None;
+        let (mut batch, mut answers) = loop {
+            match line.pop_front() {
+                Some(LinePlace::Write(write, answer)) => break (vec![*write], vec![answer]),
+                Some(LinePlace::Turn(turn)) => return Some(HeadStep::GiveTurn(turn)),
+                // Who waited may be gone.
+                Some(LinePlace::End(ended)) => drop(ended.send(())),
+                None => {
+                    waiting.remove(&self.name);
+                    self.has_ended = true;
+                    return None;
+                }
             }
         };
         while batch.len() < MAX_TOGETHER
@@ -292,4 +298,38 @@ async fn commit(cpu: &ComputePool, batch: &[ValueWrite]) -> Result<Option<Versio
         return Ok(version);
     }
     Err(WriteError::Contended { key: chunk.place.key.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::FutureExt;
+
+    use super::*;
+    use crate::cpu::ComputePoolOptions;
+    use crate::key::{NodePath, StoreKey};
+
+    fn place(key: &str) -> ValuePlace {
+        ("m".into(), StoreKey::parse(key).unwrap())
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_the_end_of_writes_holds_up_none_of_them() {
+        let lines = WriteLines::new(ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap());
+        let held = lines.turn(place("g/zarr.json")).await.unwrap();
+        let other = lines.turn(place("other/c/0")).await.unwrap();
+        let waiting = tokio::spawn({
+            let lines = lines.clone();
+            async move { lines.wait_below("m", NodePath::parse("/g").unwrap().prefix()).await }
+        });
+        let first = lines.turn(place("g/a/c/0")).await.unwrap();
+        tokio::task::yield_now().await;
+        drop(first);
+        // The value that it waits for is held by one who needs another value below the same path.
+        let second = lines.turn(place("g/a/c/0")).await.unwrap();
+        assert!(!waiting.is_finished());
+        drop((held, second));
+        waiting.await.unwrap();
+        lines.wait_below("m", NodePath::parse("/g").unwrap().prefix()).now_or_never().unwrap();
+        drop(other);
+    }
 }

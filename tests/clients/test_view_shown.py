@@ -163,7 +163,7 @@ def test_what_is_missing_is_hatched_without_scripts_and_only_in_the_plane(visit,
     assert not found["said"]
     assert max(found["values"][-1]) < 2, found["values"]
     page = requests.get(f"{stored.base}/view/m/deep/labels/cells", headers=HTML, timeout=processes.SECONDS).text
-    assert "hatch" not in page
+    assert 'class="hatch' not in page
 
 
 def test_wells_have_one_range_and_missing_ones_no_link(visit, stored):

@@ -32,7 +32,7 @@ use crate::services::state::AppState;
 use crate::store::Version;
 
 /// Part of every entity tag. It changes whenever a release writes the same arrays as other bytes.
-const FORM: &str = "dap2 1";
+const FORM: &str = "dap2 2";
 
 /// A request for values.
 pub(super) struct DapRequest {

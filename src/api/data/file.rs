@@ -50,7 +50,7 @@ pub(super) async fn file(
         }
         Node::Group(_) => {
             let arrays = finder.open_group(&target.path, node, names).await?;
-            let (shape, dimensions) = arrays.dimensions();
+            let (shape, dimensions) = arrays.dimensions(&query.selection);
             let dimensions = (shape.as_slice(), dimensions.as_slice());
             let positions =
                 positions_along(request, &query.selection, arrays.first_path(), dimensions).await?;

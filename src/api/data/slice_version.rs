@@ -14,9 +14,9 @@ use crate::http::validators::hex_tag;
 use crate::store::Version;
 
 /// Part of every version. It changes whenever a release gives the same elements another meaning.
-const ELEMENTS: &[u8] = b"zarrd elements 3";
+const ELEMENTS: &[u8] = b"zarrd elements 4";
 /// Part of every suffix. It changes whenever a release renders the same elements differently.
-const RENDERING: &[u8] = b"zarrd rendering 1";
+const RENDERING: &[u8] = b"zarrd rendering 2";
 /// Between the version and the suffix.
 const SEPARATOR: char = '-';
 /// Characters of the suffix.

@@ -33,7 +33,7 @@ use crate::services::state::AppState;
 use crate::store::Version;
 
 /// Part of every entity tag. It changes whenever a release writes the same arrays as other bytes.
-const FORM: &str = "geotiff 2";
+const FORM: &str = "geotiff 3";
 
 /// A request for a file.
 pub(crate) struct GeoTiffRequest {

@@ -27,17 +27,20 @@ impl GroupArrays {
         self.arrays.first().map_or(&self.path, |(.., array)| array.path())
     }
 
-    /// The dimensions that have names, each of them once: their lengths, and their names.
-    pub(crate) fn dimensions(&self) -> (Vec<u64>, Vec<Option<String>>) {
+    /// The dimensions that have names: their lengths, and their names. Of a name with several lengths, it is the longest one where a
+    /// position is selected, which each array has for itself, and all of them where a label is.
+    pub(crate) fn dimensions(&self, selection: &SelectionParams) -> (Vec<u64>, Vec<Option<String>>) {
         let arrays = self.arrays.iter().map(|(.., array)| array.metadata());
         let dimensions = arrays.flat_map(|array| names_of(array).into_iter().zip(array.shape.clone()));
-        let dimensions: BTreeSet<_> = dimensions.filter(|(name, _)| name.is_some()).collect();
-        dimensions.into_iter().map(|(name, length)| (length, name)).unzip()
+        let dimensions = dimensions.filter_map(|(name, length)| Some((name?, length)));
+        let mut dimensions: Vec<_> = dimensions.collect::<BTreeSet<_>>().into_iter().rev().collect();
+        dimensions.dedup_by(|other, longest| other.0 == longest.0 && !selection.is_by_label(&other.0));
+        dimensions.into_iter().rev().map(|(name, length)| (length, Some(name))).unzip()
     }
 
     /// Refuses a selection along a dimension that none of the arrays has.
     pub(super) fn check_names(&self, selection: &SelectionParams) -> Result<(), SelectionError> {
-        let (_, names) = self.dimensions();
+        let (_, names) = self.dimensions(selection);
         match selection.named().find(|name| !names.iter().flatten().any(|known| known == name)) {
             None => Ok(()),
             Some(name) => {

@@ -31,7 +31,7 @@ use crate::services::state::AppState;
 use crate::store::Version;
 
 /// Part of every entity tag. It changes whenever a release writes the same arrays as other bytes.
-const FORM: &str = "netcdf 2";
+const FORM: &str = "netcdf 3";
 
 /// A request for a file.
 pub(crate) struct NetcdfRequest {

@@ -296,6 +296,8 @@ impl View<'_> {
             Some(_) => timeout(SILENT_WAIT, extras).await.unwrap_or_default(),
             None => extras.await,
         };
+        let tables_wait = if silence.is_some() { SILENT_WAIT } else { SIDE_WAIT };
+        let has_tables = timeout(tables_wait, self.has_tables(metadata)).await.unwrap_or_default();
         let (state, complaint) = self.state();
         place.image_above = image.as_ref().map(|image| Box::new(self.links.of(&image.path)));
         ArrayPage {
@@ -304,7 +306,7 @@ impl View<'_> {
             metadata: Arc::clone(metadata),
             array: node.array().cloned().map_err(|error| error.to_string()),
             coordinates,
-            has_tables: self.has_tables(metadata).await,
+            has_tables,
             warnings: warnings::of_array(self.links, path, node, image.is_some()),
             limits: self.limits(),
             silence,

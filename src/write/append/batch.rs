@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::error::AppendError;
+use super::guard::AppendGuard;
 use super::rows::{Append, Appended, check_array, end_of, joined};
 use crate::array::OpenNode;
 use crate::cpu::ComputePool;
@@ -211,7 +212,9 @@ impl AppendBatch {
             vec![(end_of(shape, first.axis, first.start), joined)]
         };
         for (place, elements) in parts {
-            self.writer.write_guarded::<_, AppendError>(&array, &place, &elements, lease).await?;
+            let (store, path) = (self.nodes.store(), &self.path);
+            let mut guard = AppendGuard { lease: &mut *lease, store, path, document: &document.key };
+            self.writer.write_guarded::<_, AppendError>(&array, &place, &elements, &mut guard).await?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::appender::AppendWriter;
 use super::error::AppendError;
+use super::guard::AppendGuard;
 use super::rows::{Append, Appended, check_array, end_of};
 use crate::array::{Array, OpenNode};
 use crate::key::NodePath;
@@ -241,10 +242,11 @@ impl GroupStepWriter<'_> {
         stop: u64,
     ) -> Result<(), AppendError> {
         let array = self.array(participant, stop)?;
-        let append = &participant.part.append;
-        let place = end_of(&array.metadata().shape, append.axis, start);
-        let lease = &mut participant.lease;
-        self.writer.write_guarded::<_, AppendError>(&array, &place, &append.elements, lease).await
+        let Participant { part, document, lease, .. } = participant;
+        let place = end_of(&array.metadata().shape, part.append.axis, start);
+        let (store, path) = (self.nodes.store(), &part.path);
+        let mut guard = AppendGuard { lease, store, path, document: &document.key };
+        self.writer.write_guarded::<_, AppendError>(&array, &place, &part.append.elements, &mut guard).await
     }
 
     /// Gives all arrays their shapes, and changes their copies above in one step for each group.

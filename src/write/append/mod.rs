@@ -24,6 +24,7 @@ mod appender;
 mod batch;
 mod error;
 mod group;
+mod guard;
 mod rows;
 
 pub use appender::AppendWriter;

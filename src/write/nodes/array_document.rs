@@ -12,7 +12,7 @@ use crate::store::Version;
 /// The main document of an array: `zarr.json`, or `.zarray`.
 pub(in crate::write) struct ArrayDocument {
     pub(super) name: &'static str,
-    pub(super) key: StoreKey,
+    pub(in crate::write) key: StoreKey,
     pub(super) stored: StoredDocument,
     pub(in crate::write) metadata: Arc<ArrayMetadata>,
 }

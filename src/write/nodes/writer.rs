@@ -62,7 +62,7 @@ impl NodeWriter {
         ArrayIdentity::new((self.store(), path), opened, (self.limits, &self.cpu, &self.budget))
     }
 
-    pub(super) fn store(&self) -> &SharedStore {
+    pub(in crate::write) fn store(&self) -> &SharedStore {
         self.opener.hierarchy().store()
     }
 

@@ -27,7 +27,7 @@ use crate::services::state::AppState;
 use crate::store::Version;
 
 /// Part of every entity tag. It changes whenever a release writes the same arrays as other bytes.
-const FORM: &str = "dap4 2";
+const FORM: &str = "dap4 3";
 /// The media type of values.
 const DATA: HeaderValue = HeaderValue::from_static("application/vnd.opendap.dap4.data");
 
