@@ -145,3 +145,30 @@ async fn an_array_is_erased_with_the_values_that_are_being_stored_meanwhile() {
     write.await.unwrap().refuses(409, "conflict", "another type");
     assert_eq!(server.get("/v1/data/m/a?format=json").await.json(), json!([0.0, 0.0, 0.0, 0.0]));
 }
+
+#[tokio::test]
+async fn an_append_ends_where_its_array_is_erased_and_leaves_no_value() {
+    let bucket = TestS3::start().await;
+    let server = erasing(bucket.store());
+    let rows = json!({"shape": [0], "data_type": "uint8", "chunks": [1], "codecs": "raw"});
+    assert_eq!(create(&server, "a", &rows).await.status, 201);
+    bucket.inject(
+        vec![Rule { kinds: vec![Kind::Put], key: "a/c/", when: When::Nth(0), fault: Fault::Wait }],
+        1,
+    );
+    let (writer, eraser) = (server.clone(), server.clone());
+    let append = tokio::spawn(async move {
+        let body = json!(vec![7; 200]).to_string();
+        writer.request("POST", "/v1/data/m/a?append=0", &[("content-type", "application/json")], body).await
+    });
+    bucket.until_one_waits().await;
+    let erase = tokio::spawn(async move { eraser.ask(Method::DELETE, "/v1/nodes/m/a", &[]).await });
+    until(|| !bucket.keys().iter().any(|key| key.ends_with("a/zarr.json"))).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!erase.is_finished());
+    bucket.go_on();
+    append.await.unwrap().refuses(409, "conflict", "its array is gone");
+    assert_eq!(erase.await.unwrap().status, 204);
+    assert!(!bucket.keys().iter().any(|key| key.contains("a/c/")), "{:?}", bucket.keys());
+    assert_eq!(create(&server, "a", &rows).await.status, 201);
+}
