@@ -302,8 +302,6 @@ async fn commit(cpu: &ComputePool, batch: &[ValueWrite]) -> Result<Option<Versio
 
 #[cfg(test)]
 mod tests {
-    use futures::future::FutureExt;
-
     use super::*;
     use crate::cpu::ComputePoolOptions;
     use crate::key::{NodePath, StoreKey};
@@ -319,7 +317,7 @@ mod tests {
         let other = lines.turn(place("other/c/0")).await.unwrap();
         let waiting = tokio::spawn({
             let lines = lines.clone();
-            async move { lines.wait_below("m", NodePath::parse("/g").unwrap().prefix()).await }
+            async move { lines.wait_below("m", NodePath::parse("g").unwrap().prefix()).await }
         });
         let first = lines.turn(place("g/a/c/0")).await.unwrap();
         tokio::task::yield_now().await;
@@ -329,7 +327,7 @@ mod tests {
         assert!(!waiting.is_finished());
         drop((held, second));
         waiting.await.unwrap();
-        lines.wait_below("m", NodePath::parse("/g").unwrap().prefix()).now_or_never().unwrap();
+        lines.wait_below("m", NodePath::parse("g").unwrap().prefix()).await;
         drop(other);
     }
 }
