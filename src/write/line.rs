@@ -302,6 +302,10 @@ async fn commit(cpu: &ComputePool, batch: &[ValueWrite]) -> Result<Option<Versio
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
     use super::*;
     use crate::cpu::ComputePoolOptions;
     use crate::key::{NodePath, StoreKey};
@@ -323,7 +327,8 @@ mod tests {
         tokio::task::yield_now().await;
         drop(first);
         // The value that it waits for is held by one who needs another value below the same path.
-        let second = lines.turn(place("g/a/c/0")).await.unwrap();
+        let second = timeout(Duration::from_secs(10), lines.turn(place("g/a/c/0"))).await;
+        let second = second.expect("no one holds it").unwrap();
         assert!(!waiting.is_finished());
         drop((held, second));
         waiting.await.unwrap();
