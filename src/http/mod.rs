@@ -29,6 +29,7 @@ pub(crate) mod options;
 pub(crate) mod path;
 pub(crate) mod peer;
 pub(crate) mod problem;
+mod problem_text;
 pub(crate) mod range;
 pub(crate) mod route;
 pub(crate) mod s3_query;

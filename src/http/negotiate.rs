@@ -6,9 +6,13 @@
 use axum::http::{HeaderMap, StatusCode, header};
 
 use super::problem::Problem;
+use crate::error::nearest;
 use crate::render::Format;
 #[cfg(feature = "vectors")]
 use crate::render::VertexFormat;
+
+/// The shortest text that is sought in media types.
+const MIN_TYPE_NAME: usize = 4;
 
 /// A format of a route that has formats of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,10 +67,12 @@ impl Offered for VertexFormat {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NegotiateError {
     /// `format=` names none of the offers.
-    #[error("`format={asked}` is not known here; there is: {offered}")]
+    #[error("`format={asked}` is not known here{}; there is: {offered}", meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?")))]
     UnknownFormat {
         /// The requested name.
         asked: String,
+        /// The name of the offer that is like it.
+        meant: Option<&'static str>,
         /// The names of the offers.
         offered: String,
     },
@@ -100,7 +106,12 @@ pub(crate) fn choose<T: Offered>(
     let names = |name: fn(T) -> &'static str| offers.iter().copied().map(name).collect::<Vec<_>>().join(", ");
     if let Some(asked) = format {
         return offers.iter().find(|offer| offer.name() == asked).copied().ok_or_else(|| {
-            NegotiateError::UnknownFormat { asked: asked.to_owned(), offered: names(T::name) }
+            let known = || offers.iter().copied().map(T::name);
+            // A name that is longer than ours is often the type's: `netcdf` of `application/x-netcdf`.
+            let is_of_type = |offer: &T| asked.len() >= MIN_TYPE_NAME && offer.media_type().contains(asked);
+            let of_type = || offers.iter().copied().find(is_of_type).map(T::name);
+            let meant = known().find(|name| Some(*name) == nearest(asked, known())).or_else(of_type);
+            NegotiateError::UnknownFormat { asked: asked.to_owned(), meant, offered: names(T::name) }
         });
     }
     let ranges: Vec<(&str, u16)> = headers

@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::problem_text::{bounded, bounded_member, text_of};
 use super::trouble::store_failure;
 use crate::error::{Classify, ErrorClass, WriteEffect};
 use crate::store::{StoreError, trouble};
@@ -112,15 +113,15 @@ impl Problem {
         problem
     }
 
-    /// Sets the detail: what is wrong and what to do.
+    /// Sets the detail: what is wrong and what to do. Of a long text, the rest is left out.
     pub(crate) fn detail(mut self, text: impl Into<Cow<'static, str>>) -> Self {
-        self.0.detail = Some(text.into());
+        self.0.detail = Some(bounded(text.into()));
         self
     }
 
-    /// Adds an extension member (RFC 9457, section 3.2).
+    /// Adds an extension member (RFC 9457, section 3.2). Of long texts in it, the rest is left out.
     pub(crate) fn extension(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.0.extensions.insert(name.to_owned(), value.into());
+        self.0.extensions.insert(name.to_owned(), bounded_member(value.into()));
         self
     }
 
@@ -243,11 +244,12 @@ impl<E: Classify> From<E> for Problem {
         let is_rejected =
             class == ErrorClass::BeingBuilt || (class == ErrorClass::Overloaded && failure.is_none());
         if is_tellable(class) {
-            problem.0.detail = Some(error.to_string().into());
+            problem.0.detail = Some(text_of(&error).into());
         } else if let Some(failure) = failure {
             problem.0.detail = Some(format!("the backend of this mount: {}", trouble(failure)).into());
         } else if is_rejected {
-            problem.0.detail = Some(format!("{error}; retry after the time in `Retry-After`").into());
+            problem.0.detail =
+                Some(format!("{}; retry after the time in `Retry-After`", text_of(&error)).into());
         }
         problem = match error.written() {
             None => problem,

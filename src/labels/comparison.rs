@@ -7,6 +7,8 @@
 //! date is the period of its precision: `<= 2020-01` has all of January; texts by their characters. What is no number satisfies
 //! `!=` alone. Labels need not be sorted.
 
+use std::sync::Arc;
+
 use super::dimension_labels::{DimensionLabels, SelectedLabels, slice};
 use super::error::LabelError;
 use super::instant::NOT_A_TIME;
@@ -23,6 +25,9 @@ const OPERATORS: [(&str, Operator); 6] = [
     ("<", Operator::Less),
     (">", Operator::Greater),
 ];
+
+/// The most conditions on one dimension: each of them is compared with every label.
+const MAX_CONDITIONS: usize = 64;
 
 /// How a label compares with that of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +48,18 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Parses all conditions on the labels of the dimension with this name.
+    ///
+    /// # Errors
+    /// [`LabelError::TooManyConditions`], [`LabelError::Condition`].
+    pub fn parse_all(dimension: &str, texts: &[String]) -> Result<Arc<[Self]>, LabelError> {
+        if texts.len() > MAX_CONDITIONS {
+            let (dimension, given) = (shortened(dimension), texts.len());
+            return Err(LabelError::TooManyConditions { dimension, given, most: MAX_CONDITIONS });
+        }
+        texts.iter().map(|text| Self::parse(dimension, text)).collect()
+    }
+
     /// Parses a condition on the labels of the dimension with this name.
     ///
     /// # Errors

@@ -126,8 +126,9 @@ impl DimensionLabels {
         query: &LabelQuery,
         wrap: Option<f64>,
     ) -> Result<AxisPositions, LabelError> {
-        let selected = self.select_unlabelled(query, wrap)?;
-        Ok(selected.positions)
+        let selected = self.select_unlabelled(query, wrap);
+        let selected = selected.map_err(|error| if wrap.is_some() { error.of_wrapped() } else { error });
+        Ok(selected?.positions)
     }
 
     fn select_unlabelled(&self, query: &LabelQuery, wrap: Option<f64>) -> Result<SelectedLabels, LabelError> {
@@ -194,7 +195,8 @@ impl DimensionLabels {
                 } else {
                     keys.scan(period.0, period.1)
                 };
-                let is_one = self.spacing.is_none_or(|spacing| end - start <= spacing);
+                // Months and years have different lengths: one is a period of labels that are months apart, too.
+                let is_one = end - start <= DAY && self.spacing.is_none_or(|spacing| end - start <= spacing);
                 match &found[..] {
                     [place] if is_one => Ok(SelectedLabels::one(*place)),
                     [] if is_one || !is_sorted || !Self::is_amid(&keys, start, end) => {

@@ -110,6 +110,16 @@ pub enum LabelError {
         /// The text, shortened.
         text: String,
     },
+    /// Too many conditions.
+    #[error("`{dimension}` has {given} conditions on its labels, and at most {most} are taken")]
+    TooManyConditions {
+        /// The dimension.
+        dimension: String,
+        /// The conditions.
+        given: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// Too many labels for a coordinate that is not sorted.
     #[error(
         "labels of `{dimension}` are not sorted, so that each of the {labels} labels is compared with all of them; at most {most} can be \
@@ -193,9 +203,10 @@ impl Classify for LabelError {
             | Self::NotOnePlace { .. }
             | Self::Condition { .. }
             | Self::NoLabels { .. } => ErrorClass::InvalidRequest,
-            Self::TooLong { .. } | Self::TooManyLabels { .. } | Self::TooManyElements { .. } => {
-                ErrorClass::TooLarge
-            }
+            Self::TooLong { .. }
+            | Self::TooManyConditions { .. }
+            | Self::TooManyLabels { .. }
+            | Self::TooManyElements { .. } => ErrorClass::TooLarge,
         }
     }
 }

@@ -13,6 +13,23 @@ const MOST_PARTS: usize = 8;
 /// A full turn, by which longitudes are written in two ways.
 const FULL_TURN: f64 = 360.0;
 
+/// The names of methods, which stand before two colons.
+const METHODS: [&str; 3] = ["nearest", "ffill", "bfill"];
+/// The hint at longitudes in the other convention.
+const ADD_WRAP: &str = "; if these are longitudes in the other convention, add `wrap=360`";
+
+impl LabelError {
+    /// The error without a hint at `wrap`, for a request that has it.
+    pub(super) fn of_wrapped(mut self) -> Self {
+        if let Self::NoSuchLabel(missing) = &mut self
+            && missing.hint == ADD_WRAP
+        {
+            missing.hint.clear();
+        }
+        self
+    }
+}
+
 impl DimensionLabels {
     /// The error of a time that no element has.
     pub(super) fn no_such_time<T, F: Fn(usize) -> Instant>(
@@ -72,8 +89,9 @@ impl DimensionLabels {
             let is_inside = |number| keys.forward(number).is_some() && keys.backward(number).is_some();
             let is_near = |number| Self::is_within_half_a_step(&keys, number);
             let turned = [number - FULL_TURN, number + FULL_TURN].into_iter().any(is_near);
-            if self.order != Order::Unsorted && !is_inside(number) && turned {
-                return "; if these are longitudes in the other convention, add `wrap=360`".to_owned();
+            let can_wrap = self.order != Order::Unsorted && self.goes_around(FULL_TURN);
+            if can_wrap && !is_inside(number) && turned {
+                return ADD_WRAP.to_owned();
             }
         }
         match query {
@@ -98,6 +116,11 @@ impl DimensionLabels {
     /// The form of a query that several labels have, if the label is a list of labels or has a colon between two.
     pub(super) fn other_form(&self, query: &LabelQuery) -> String {
         let LabelQuery::Exact(text) = query else { return String::new() };
+        if let Some((method, label)) = text.split_once(':')
+            && METHODS.iter().any(|known| method.starts_with(known))
+        {
+            return format!("; a method has two colons behind it: `{method}::{}`", shortened(label.trim()));
+        }
         let are_labels = |parts: &[&str]| parts.iter().all(|part| self.is_label(part));
         if let Some((start, end)) = text.split_once(':').map(|(start, end)| (start.trim(), end.trim()))
             && are_labels(&[start, end])

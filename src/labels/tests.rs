@@ -8,7 +8,7 @@ use super::dimension_labels::{DimensionLabels, SelectedLabels};
 use super::dimension_query::DimensionQuery;
 use super::error::LabelError;
 use super::float_precision::FloatPrecision;
-use super::instant::{NOT_A_TIME, SECOND};
+use super::instant::{DAY, NOT_A_TIME, SECOND};
 use super::label_list::LabelListQuery;
 use super::label_values::Labels;
 use super::query::LabelQuery;
@@ -139,6 +139,25 @@ fn a_label_far_outside_is_refused_with_what_is_there() {
     let longitudes = floats(&[0.0, 120.0, 240.0]);
     assert!(selected(&longitudes, "-75", None).contains("add `wrap=360`"));
     assert!(!selected(&longitudes, "75", None).contains("wrap"));
+    assert!(!selected(&longitudes, "-75", Some(360.0)).contains("wrap"), "it is there already");
+    let pressures = floats(&[280.0, 284.0, 290.0]);
+    assert!(!selected(&pressures, "-75", None).contains("wrap"), "it would be refused");
+}
+
+#[test]
+fn months_and_years_are_ranges_also_among_labels_that_are_as_far_apart() {
+    // The first days of January, February and March of 1970.
+    let months = times(&[0, 31, 59].map(|day| day * DAY));
+    assert_eq!(selected(&months, "1970-02", None), "[1]");
+    assert_eq!(selected(&months, "1970-03", None), "[2]");
+    assert_eq!(selected(&months, "1970-02-01", None), "1");
+    assert_eq!(selected(&times(&[0, 365 * DAY]), "1971", None), "[1]");
+}
+
+#[test]
+fn a_method_with_one_colon_is_refused_with_two() {
+    let error = selected(&floats(&[1.0, 2.0]), "nearest:1.4", None);
+    assert!(error.contains("`nearest::1.4`"), "{error}");
 }
 
 #[test]

@@ -208,7 +208,7 @@ pub(super) fn snippets(viewed: &ViewedArray<'_>, site: &Site, place: &Place) -> 
     html! {
         section.use-it {
             p.muted {
-                "Each of these reads the slice " code { (viewed.view.slice(&viewed.facts.shape)) } " of this array."
+                "These read the slice " code { (viewed.view.slice(&viewed.facts.shape)) } " of this array, or what is said above them."
                 @if viewed.is_decoded() { (encoding(viewed)) }
             }
             @for snippet in snippets::all(viewed, &site.origin, place) { (snippet.article()) }

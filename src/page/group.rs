@@ -333,6 +333,7 @@ fn is_pictured(node: Option<&OmeNode>, name: &str) -> bool {
 /// What a group is to programs.
 fn use_of(node: Option<&OmeNode>, rows: &[ArrayRow<'_>], groups: &[&ChildRow]) -> GroupUse {
     match node {
+        Some(OmeNode::Image(image)) if image.is_labels => GroupUse::LabelImage,
         Some(OmeNode::Image(_)) => GroupUse::Image,
         None if rows.iter().any(ArrayRow::is_coordinate) => GroupUse::Dataset,
         None if rows.is_empty() && groups.iter().any(|group| group.is_plain_group()) => GroupUse::Tree,

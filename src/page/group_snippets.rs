@@ -15,6 +15,8 @@ pub(super) enum GroupUse {
     Tree,
     /// An image of OME-Zarr.
     Image,
+    /// An image of OME-Zarr whose elements are labels of another image.
+    LabelImage,
     /// Something else.
     Group,
 }
@@ -49,7 +51,7 @@ pub(super) fn snippets(what: GroupUse, site: &Site, place: &Place) -> Markup {
             ),
             zarr(),
         ],
-        GroupUse::Image => vec![
+        GroupUse::Image | GroupUse::LabelImage => vec![
             snippet(
                 "napari",
                 "pip install \"napari[all]\" napari-ome-zarr",
@@ -60,7 +62,13 @@ pub(super) fn snippets(what: GroupUse, site: &Site, place: &Place) -> Markup {
                 "pip install ome-zarr",
                 format!(
                     "from ome_zarr.io import parse_url\nfrom ome_zarr.reader import Reader\n\n\
-                     image = next(iter(Reader(parse_url({quoted}))()))\nlevels = image.data"
+                     {}\nlevels = image.data",
+                    // Of labels, the image that they are of comes first, and they come last.
+                    if what == GroupUse::LabelImage {
+                        format!("*_, image = Reader(parse_url({quoted}))()")
+                    } else {
+                        format!("image = next(iter(Reader(parse_url({quoted}))()))")
+                    }
                 ),
             ),
             snippet("Neuroglancer", "As the source of a layer.", format!("zarr://{store}/")),

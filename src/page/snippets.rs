@@ -81,6 +81,13 @@ fn forward(range: &AxisRange) -> AxisRange {
     AxisRange { start: last, step: range.step.saturating_neg(), ..*range }
 }
 
+/// Whether zarrita reads the slice: it knows no texts of a fixed length, and no selection without elements.
+fn is_read_by_zarrita(viewed: &ViewedArray<'_>) -> bool {
+    let data_type = viewed.array.map(|array| &array.metadata().data_type);
+    let has_elements = viewed.view.subset.iter().all(|range| range.count > 0);
+    has_elements && !matches!(data_type, Some(DataType::FixedLengthUtf32 { .. }))
+}
+
 /// Lines that read the slice with zarrita.
 fn with_zarrita(viewed: &ViewedArray<'_>, store: &str) -> String {
     let begin = format!(
@@ -189,25 +196,33 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
         return all;
     }
     let (raster, is_whole) = gdal(viewed, store, place);
+    // Text is no raster, and neither is what has one dimension.
+    let is_raster = viewed.facts.drawn != Drawn::Text && viewed.facts.shape.len() >= 2;
+    let describe = format!("gdalmdiminfo 'ZARR:\"/vsicurl/{store}\"'");
     all.push(Snippet {
         title: "GDAL",
-        note: Some(if is_whole {
-            "The whole array, as it is stored. Zarr v3 needs GDAL 3.8 or newer, its shards GDAL 3.13."
-        } else {
-            "The plane of the last two dimensions, as it is stored. Zarr v3 needs GDAL 3.8 or newer, its shards GDAL 3.13."
+        note: Some(match (is_raster, is_whole) {
+            (false, _) => "What the array is. Zarr v3 needs GDAL 3.8 or newer.",
+            (true, true) => {
+                "The whole array, as it is stored. Zarr v3 needs GDAL 3.8 or newer, its shards GDAL 3.13."
+            }
+            (true, false) => {
+                "The plane of the last two dimensions, as it is stored. Zarr v3 needs GDAL 3.8 or newer, its shards GDAL 3.13."
+            }
         }),
-        text: format!("gdalmdiminfo 'ZARR:\"/vsicurl/{store}\"'\ngdal_translate '{raster}' picture.tif"),
+        text: if is_raster { format!("{describe}\ngdal_translate '{raster}' picture.tif") } else { describe },
     });
-    // Zarrita reads no selection without elements.
-    if viewed.view.subset.iter().all(|range| range.count > 0) {
+    if is_read_by_zarrita(viewed) {
         all.push(snippet("JavaScript · zarrita", with_zarrita(viewed, store)));
     }
     all.extend(viewers(viewed, origin, place));
-    all.push(Snippet {
-        title: "QGIS",
-        note: Some("Layer › Add Layer › Add Raster Layer, with this as the source."),
-        text: raster,
-    });
+    if is_raster {
+        all.push(Snippet {
+            title: "QGIS",
+            note: Some("Layer › Add Layer › Add Raster Layer, with this as the source."),
+            text: raster,
+        });
+    }
     all
 }
 
@@ -275,11 +290,15 @@ fn xarray(viewed: &ViewedArray<'_>, store: &str, place: &Place) -> String {
         // Arrays beside it need not have the same dimensions, as those of a dataset do.
         let kept = facts.names.iter().zip(&viewed.view.subset).filter(|(_, range)| range.keep);
         let names: Vec<String> = kept.map(|(name, _)| quoted(name)).collect();
+        let names = names.join(", ");
+        if viewed.is_decoded() {
+            let lines = with_zarr(viewed, store).replace("import zarr\n", "import xarray\nimport zarr\n");
+            return format!("{lines}\nvalues = xarray.DataArray(values, dims=[{names}])");
+        }
         return format!(
-            "import xarray\nimport zarr\n\narray = zarr.open_array({}, mode=\"r\")\nvalues = xarray.DataArray({}, dims=[{}])",
+            "import xarray\nimport zarr\n\narray = zarr.open_array({}, mode=\"r\")\nvalues = xarray.DataArray({}, dims=[{names}])",
             quoted(store),
             forwards(viewed),
-            names.join(", ")
         );
     };
     let whole = |(range, &length): (&AxisRange, &u64)| range.keep && range.count == length && range.step == 1;

@@ -86,7 +86,8 @@ fn hatch(viewed: &ViewedArray<'_>) -> Markup {
         svg.hatch.no-js viewBox=(sides) aria-hidden="true" {
             defs {
                 pattern #missing patternUnits="userSpaceOnUse" patternTransform="rotate(45)" width=(step) height=(step) {
-                    rect.stripe width=(step.div_ceil(3)) height=(step) {}
+                    // A third, of one element too.
+                    rect.stripe width=(format!("{}.{}", step / 3, step % 3 * 3)) height=(step) {}
                 }
             }
             rect width=(width) height=(height) fill="url(#missing)" {}

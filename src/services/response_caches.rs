@@ -102,15 +102,21 @@ impl ResponseCaches {
         self.of_length(length).is_some_and(|cache| cache.fits(length.saturating_add(chunks)))
     }
 
-    /// Removes about half of the responses and statistics.
+    /// Removes about half of what is cached.
     pub(crate) fn evict_half(&self) {
+        self.coordinates.evict_half();
+        self.known_coordinates.evict_half();
+        self.ranges.evict_half();
         self.elements.evict_half();
         self.long_elements.evict_half();
         self.statistics.evict_half();
     }
 
-    /// Removes all responses and statistics, and returns how many responses they were.
+    /// Removes all that is cached, and returns how many responses it was.
     pub(crate) fn purge(&self) -> u64 {
+        self.coordinates.purge();
+        self.known_coordinates.purge();
+        self.ranges.purge();
         self.statistics.purge();
         self.elements.purge() + self.long_elements.purge()
     }

@@ -62,6 +62,18 @@ def test_pydap_reads_every_type(server, zarr_format):
         numpy.testing.assert_array_equal(part.astype("float64"), values[1:4:2, 0:3, 1:2].astype("float64"))
 
 
+@pytest.mark.parametrize("fill", [numpy.inf, -numpy.inf])
+def test_a_fill_value_of_infinity_is_read(server, root, fill):
+    array = zarr.create_array(root / f"infinite{fill}", shape=2, dtype="float64", fill_value=fill, zarr_format=2, attributes={"_ARRAY_DIMENSIONS": ["x"]})
+    array[0] = 1.0
+    name = f"infinite{fill}"
+    found = pydap.client.open_url(url(server, name), protocol="dap2")[name]
+    assert found.attributes["_FillValue"] == fill
+    numpy.testing.assert_array_equal(numpy.asarray(found[:].data), [1.0, fill])
+    with netCDF4.Dataset(url(server, name)) as read:
+        assert read[name].getncattr("_FillValue") == fill
+
+
 def test_integers_of_64_bits_are_never_rounded(server):
     """They are of all magnitudes here, so that no type of DAP2 has them: they are left out, and the description says so."""
     described = requests.get(url(server, "types3.info"), timeout=processes.SECONDS).text

@@ -34,6 +34,9 @@ def running(tmp_path_factory):
     struct = numpy.zeros((6, 7), dtype=[("a b", "f4"), ("c", "i2")])
     struct["a b"], struct["c"] = numpy.arange(42).reshape(6, 7), numpy.arange(42).reshape(6, 7) % 5
     zarr.create_array(folder / "m/struct", data=struct, chunks=(4, 4), zarr_format=2)
+    packed = zarr.create_array(folder / "m/packed", data=VALUES[0].astype("int16"), chunks=(5, 5), dimension_names=("y", "x"))
+    packed.attrs.update({"scale_factor": 0.5, "add_offset": 10.0, "_FillValue": int(VALUES[0].flat[3])})
+    zarr.create_array(folder / "m/texts", data=numpy.array(["a", "bc"], dtype="<U4"), zarr_format=3)
     for name in TYPES:
         zarr.open_group(folder / "m").create_array(f"types/{name}", data=numpy.abs(VALUES).astype(name), chunks=(2, 5, 5))
     with processes.zarrd(f"m={folder / 'm'}", "--demo") as running:
@@ -75,6 +78,28 @@ def test_python_reads_the_slice(running, path, title):
     # xarray decodes times.
     expected = elements(running, f"{path}?decode=cf" if (path, title) == ("time", "Python · xarray") else path)
     numpy.testing.assert_array_equal(numpy.asarray(names["values"]), expected)
+
+
+def test_values_are_the_same_for_all_programs_of_python(running):
+    """Packed elements without coordinates beside them, some of which are missing."""
+    expected = elements(running, "m/packed?decode=cf")
+    assert numpy.isnan(expected).any()
+    for title in ["Python · zarr", "Python · xarray", "Python · numpy"]:
+        names = {}
+        exec(compile(snippets(running, "m/packed")[title], title, "exec"), names)  # noqa: S102
+        numpy.testing.assert_array_equal(numpy.asarray(names["values"]), expected, title)
+
+
+@pytest.mark.parametrize(("path", "level"), [("image", "image/0"), ("image/labels/nuclei", "image/labels/nuclei/0")])
+def test_ome_zarr_reads_the_image_of_the_page(running, path, level):
+    names = {}
+    exec(compile(snippets(running, path)["Python · ome-zarr"], path, "exec"), names)  # noqa: S102
+    numpy.testing.assert_array_equal(numpy.asarray(names["levels"][0]), elements(running, level))
+
+
+def test_lines_that_cannot_work_are_left_out(running):
+    texts = snippets(running, "m/texts")
+    assert {"QGIS", "JavaScript · zarrita"}.isdisjoint(texts) and "gdal_translate" not in texts["GDAL"]
 
 
 FIELDS = ["m/struct?fields=a+b", "m/struct?slice=::-1,3&fields=c"]

@@ -187,3 +187,25 @@ async fn names_that_are_of_no_dataset_are_refused() {
     }
     assert!(described(&server, "d?dataset=false").await["node_type"] == "group");
 }
+
+#[tokio::test]
+async fn names_in_attributes_are_sought_up_to_a_bound() {
+    let store = dataset().await;
+    let words = |from: u32| (from..from + 800).map(|at| format!("{at:x}")).collect::<Vec<_>>().join(" ");
+    for at in 0..2 {
+        let from = 0x1000 + at * 3000;
+        let attributes = json!({ "coordinates": words(from), "bounds": words(from + 1000), "grid_mapping": words(from + 2000) });
+        put(&store, &format!("d/air{at}/zarr.json"), array(&[3], &json!(["time"]), &attributes)).await;
+    }
+    let server = Server::of(store);
+    for url in ["/v1/nodes/m/d?dataset", "/v1/data/m/d?format=nc", "/dap/m/d.dds"] {
+        let refused = server.get(url).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{url}: {:?}", refused.body);
+        assert!(String::from_utf8_lossy(&refused.body).contains("at most 4000 are sought"), "{url}");
+    }
+    let some = server.get("/v1/data/m/d?format=nc&vars=air0,rain").await;
+    assert_eq!(some.status, StatusCode::OK, "{:?}", some.body);
+    server.get("/v1/data/m/d?format=nc&vars=rian").await.refuses(404, "not-found", "a misspelt name");
+    let detail = server.get("/v1/data/m/d?format=nc&vars=rian").await.json()["detail"].to_string();
+    assert!(detail.contains("did you mean `rain`?"), "{detail}");
+}

@@ -372,3 +372,29 @@ async fn values_are_decoded_by_their_attributes_on_request() {
         server.get(&format!("/v1/data/m/g/v?{query}")).await.refuses(400, "invalid-request", query);
     }
 }
+
+#[tokio::test]
+async fn errors_repeat_no_more_of_long_names_and_labels_than_people_read() {
+    let store = dataset().await;
+    let (long, bound) = ("x".repeat(2 << 20), 64 << 10);
+    let document = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [1], "data_type": "string", "fill_value": "",
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [1] } },
+        "chunk_key_encoding": { "name": "default" }, "codecs": [{ "name": "vlen-utf8" }], "dimension_names": ["s"],
+    });
+    put(&store, "g/s/zarr.json", document.to_string()).await;
+    let length = u32::try_from(long.len()).unwrap().to_le_bytes();
+    put(&store, "g/s/c/0", [&1_u32.to_le_bytes()[..], &length[..], long.as_bytes()].concat()).await;
+    array(&store, "g/of_s", &[1], "int32", &["s"], json!({}), integers([1])).await;
+    array(&store, "g/named", &[1], "int32", &[&long], json!({}), integers([1])).await;
+    let server = Server::of(store);
+    for (url, code) in [
+        ("/v1/data/m/g/of_s?sel.s=zz", "no-such-label"),
+        ("/v1/data/m/g/named?isel.other=1", "invalid-request"),
+    ] {
+        let answer = server.get(url).await;
+        assert!(answer.body.len() < bound, "{url}: {} bytes", answer.body.len());
+        let detail = answer.refuses(400, code, url);
+        assert!(detail.ends_with('…'), "{url}");
+    }
+}

@@ -80,6 +80,7 @@ mod node_writes;
 mod nodes;
 mod numcodecs;
 mod observability;
+mod pages;
 mod partial;
 mod partial_many;
 mod pitfalls;

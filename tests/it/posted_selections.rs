@@ -419,3 +419,12 @@ async fn a_post_reads_with_the_right_to_read_alone_and_from_pages_of_other_origi
     ask("one").await.refuses(400, "no-coordinate", "no coordinate");
     assert_eq!(ask("lists").await.status, StatusCode::FORBIDDEN);
 }
+
+#[tokio::test]
+async fn more_conditions_than_are_compared_are_refused() {
+    let server = Server::of(dataset().await);
+    posted(&server, &json!({ "where": { "lat": vec!["<= 99"; 64] } })).await;
+    let body = json!({ "where": { "lat": vec!["<= 99"; 65] } });
+    let detail = post(&server, V, &body).await.refuses(413, "too-large", "65 conditions");
+    assert!(detail.contains("`lat` has 65 conditions") && detail.contains("at most 64"), "{detail}");
+}

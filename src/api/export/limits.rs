@@ -3,7 +3,7 @@
 use super::sources::ExportSources;
 use crate::array::{ArrayError, Plan, ReadLimits};
 
-/// Most bytes of attributes that a response is described with.
+/// Most bytes of attributes and names that a response is described with.
 const MAX_ATTRIBUTE_BYTES: u64 = 4 << 20;
 
 /// The plans of all arrays, in their order.
@@ -40,7 +40,7 @@ pub(crate) fn check_attributes(sources: &ExportSources) -> Result<(), ArrayError
 /// # Errors
 /// [`ArrayError::TooLarge`].
 pub(crate) fn check_attribute_bytes(bytes: u64) -> Result<(), ArrayError> {
-    check("bytes of attributes", bytes, MAX_ATTRIBUTE_BYTES)
+    check("bytes of attributes and names", bytes, MAX_ATTRIBUTE_BYTES)
 }
 
 fn check(what: &'static str, requested: u64, limit: u64) -> Result<(), ArrayError> {

@@ -12,6 +12,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::group_arrays::{GroupArray, GroupArrays};
 use super::sources::{ExportSource, ExportSources, OmittedVariable, names_of};
+use crate::api::nodes::missing;
 use crate::api::selection::SelectionParams;
 use crate::array::{Array, ArrayError, CachedLookup, NodeOpener, OpenNode};
 use crate::auth::{KeyScope, Permission, Rights, Scope};
@@ -33,6 +34,9 @@ const MAX_GROUPS_ABOVE: usize = 8;
 const NAMING: [&str; 3] = ["coordinates", "grid_mapping", "bounds"];
 /// Longest of these attributes that is read, in bytes.
 const MAX_NAMING_BYTES: usize = 4 << 10;
+
+/// Most names of dimensions, and of variables in attributes, of which it is found out what they are.
+const MAX_LOOKUPS: usize = 4000;
 
 /// Finds arrays for a request.
 pub(crate) struct SourceFinder<'a> {
@@ -203,14 +207,29 @@ impl SourceFinder<'_> {
                 Some(path) => self.array(&path).await?,
                 None => None,
             };
-            let Some(found) = found else {
-                let detail = format!("`vars`: there is no array `{name}` in the group");
-                return Err(Problem::from_class(ErrorClass::NotFound).detail(detail));
-            };
+            let Some(found) = found else { return Err(self.no_array(group, name).await) };
             let (node, array) = found?;
             opened.push((name.clone(), node, array));
         }
         Ok(opened)
+    }
+
+    /// The problem of a group that has no array of a name, with the one that is like it.
+    async fn no_array(&self, group: &NodePath, name: &str) -> Problem {
+        let start = format!("`vars`: there is no array `{name}` in the group");
+        let Ok(path) = group.child(name) else {
+            return Problem::from_class(ErrorClass::NotFound).detail(start);
+        };
+        let missing = ArrayError::from(HierarchyError::NoSuchNode { path: path.clone() });
+        let problem = Box::pin(missing::problem_of(missing, self.rights, self.target, &path)).await;
+        match problem.extensions().get("did_you_mean").and_then(|meant| NodePath::parse(meant.as_str()?).ok())
+        {
+            Some(meant) => {
+                let detail = format!("{start}; did you mean `{}`?", meant.name());
+                problem.detail(detail)
+            }
+            None => problem.detail(start),
+        }
     }
 
     /// All arrays directly below a group. Those whose document or codecs cannot be used are left out.
@@ -245,17 +264,7 @@ impl SourceFinder<'_> {
             }
         }
         found.groups = groups;
-        let arrays: Vec<(String, Option<FoundArray>)> = stream::iter(names)
-            .map(|name| async move {
-                let found = match group.child(&name) {
-                    Ok(path) => self.array(&path).await?,
-                    Err(_) => None,
-                };
-                Ok::<_, Problem>((name, found))
-            })
-            .buffered(CONCURRENCY)
-            .try_collect()
-            .await?;
+        let arrays = self.arrays_in(group, names).await?;
         let mut opened = Vec::with_capacity(arrays.len());
         for (name, array) in arrays {
             match array {
@@ -267,6 +276,22 @@ impl SourceFinder<'_> {
             }
         }
         Ok(opened)
+    }
+
+    /// What is found at these names in a group, in their order.
+    async fn arrays_in(
+        &self,
+        group: &NodePath,
+        names: Vec<String>,
+    ) -> Result<Vec<(String, Option<FoundArray>)>, Problem> {
+        let opened = stream::iter(names).map(|name| async move {
+            let found = match group.child(&name) {
+                Ok(path) => self.array(&path).await?,
+                Err(_) => None,
+            };
+            Ok::<_, Problem>((name, found))
+        });
+        opened.buffered(CONCURRENCY).try_collect().await
     }
 
     /// Adds arrays and what belongs to them.
@@ -281,6 +306,7 @@ impl SourceFinder<'_> {
         let mut others: Vec<ExportSource> = Vec::new();
         let mut order: Vec<String> = Vec::new();
         let mut seen: HashSet<String> = chosen.iter().map(|source| source.name.clone()).collect();
+        let mut dimensions: Vec<(String, u64)> = Vec::new();
         for source in &chosen {
             if source.is_coordinate {
                 order.push(source.name.clone());
@@ -288,18 +314,25 @@ impl SourceFinder<'_> {
             for (name, &length) in source.dimension_names.iter().zip(&source.metadata().shape) {
                 let Some(name) = name.as_ref().filter(|name| !seen.contains(*name)) else { continue };
                 seen.insert(name.clone());
-                let Some(group) = group else { continue };
-                match self.coordinate(group, name, length, &ranges).await? {
-                    Some(Ok(coordinate)) => {
-                        order.push(name.clone());
-                        coordinates.insert(name.clone(), coordinate);
-                    }
-                    Some(Err(error)) => found.omit(name, error)?,
-                    None => {}
-                }
+                order.push(name.clone());
+                dimensions.push((name.clone(), length));
             }
         }
         if let Some(group) = group {
+            check_lookups(dimensions.len())?;
+            let ranges = &ranges;
+            let sought = stream::iter(dimensions).map(|(name, length)| async move {
+                let coordinate = self.coordinate(group, &name, length, ranges).await?;
+                Ok::<_, Problem>((name, coordinate))
+            });
+            let sought: Vec<_> = sought.buffered(CONCURRENCY).try_collect().await?;
+            for (name, coordinate) in sought {
+                match coordinate {
+                    Some(Ok(coordinate)) => drop(coordinates.insert(name, coordinate)),
+                    Some(Err(error)) => found.omit(&name, error)?,
+                    None => {}
+                }
+            }
             let mut known: BTreeSet<String> = chosen.iter().map(|source| source.name.clone()).collect();
             known.extend(coordinates.keys().cloned());
             let mut wanted: BTreeSet<String> = chosen
@@ -310,14 +343,13 @@ impl SourceFinder<'_> {
             // What belongs to an array may name more, such as the bounds of a coordinate.
             for _ in 0..2 {
                 let new: Vec<String> = wanted.difference(&known).cloned().collect();
+                check_lookups(new.len())?;
                 wanted.clear();
-                for name in new {
-                    known.insert(name.clone());
-                    let path = group.child(&name).ok();
-                    let Some(path) = path else { continue };
-                    match self.array(&path).await? {
+                known.extend(new.iter().cloned());
+                for (name, array) in self.arrays_in(group, new).await? {
+                    match array {
                         Some(Ok((node, array))) => {
-                            let subset = shared_subset(array.metadata(), &ranges);
+                            let subset = shared_subset(array.metadata(), ranges);
                             let other = source(name, node, array, subset);
                             wanted.extend(named_by(other.metadata()));
                             others.push(other);
@@ -467,4 +499,15 @@ fn named_by(metadata: &ArrayMetadata) -> Vec<String> {
         text.split_whitespace().map(|word| word.trim_end_matches(':').to_owned()).collect()
     };
     NAMING.iter().filter_map(text).flat_map(words).collect()
+}
+
+/// Checks how many names are sought in a group for one request.
+fn check_lookups(names: usize) -> Result<(), Problem> {
+    if names <= MAX_LOOKUPS {
+        return Ok(());
+    }
+    Err(Problem::from_class(ErrorClass::InvalidRequest).detail(format!(
+        "the variables have {names} names of dimensions or of other variables, and at most {MAX_LOOKUPS} are sought; name some \
+         variables with `vars`"
+    )))
 }

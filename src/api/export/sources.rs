@@ -97,9 +97,12 @@ impl ExportSources {
         }
     }
 
-    /// Bytes of all attributes, which bound the work on a description.
+    /// Bytes of all attributes and names, which bound the work on a description.
     pub(crate) fn attribute_bytes(&self) -> u64 {
-        let bytes = |source: &ExportSource| source.metadata().attributes.text().len() as u64;
+        let bytes = |source: &ExportSource| {
+            let names = source.dimension_names.iter().flatten().chain([&source.name]);
+            names.map(String::len).sum::<usize>() as u64 + source.metadata().attributes.text().len() as u64
+        };
         let group = self.attributes().text().len() as u64;
         self.sources.iter().map(bytes).fold(group, u64::saturating_add)
     }

@@ -31,6 +31,8 @@ pub(crate) struct ErrorPage {
     base: BasePath,
     /// The mount that the path names, if it is that of a page.
     mount: Option<String>,
+    /// The path of the page that was asked for, if the request has a query.
+    page: Option<String>,
     has_session: bool,
     has_cookie: bool,
 }
@@ -46,6 +48,12 @@ impl ErrorPage {
         Some(Self {
             base: BasePath::of(request.extensions()),
             mount: spec.filter(|spec| spec.names_mount()).and_then(|_| mount_in(request.uri())),
+            page: request
+                .uri()
+                .query()
+                .and(spec)
+                .filter(|spec| spec.names_mount())
+                .map(|_| request.uri().path().to_owned()),
             has_session: !state.access.rules().is_open(),
             has_cookie: of_cookies(request.headers()).is_some(),
         })
@@ -67,6 +75,8 @@ impl ErrorPage {
             self.base.as_str(),
             if self.has_session { "1" } else { "" },
             self.mount.as_deref().unwrap_or_default(),
+            // Without its query, a page that was refused may be shown.
+            self.page.as_deref().filter(|_| status == StatusCode::BAD_REQUEST).unwrap_or_default(),
         ];
         let resource = parts.join("\n");
         let dialect = Dialect { resource, content_type: headers::media_type(), write: document };
@@ -85,11 +95,12 @@ fn mount_in(uri: &Uri) -> Option<String> {
     is_plain.then(|| name.to_owned())
 }
 
-/// The page of a problem. `context` has the base path, whether tokens are known, and the mount, on a line each.
+/// The page of a problem. `context` has the base path, whether tokens are known, the mount, and the path of a page that may be shown, on
+/// a line each.
 fn document(problem: &Problem, context: &str, request_id: &str) -> String {
     let mut lines = context.split('\n');
     let mut line = || lines.next().unwrap_or_default();
-    let (base, has_session, mount) = (line(), line(), line());
+    let (base, has_session, mount, page) = (line(), line(), line(), line());
     let site =
         Site { session: (!has_session.is_empty()).then(|| session_path(base)), ..super::site::of_base(base) };
     let ways = ["did_you_mean", "nearest"].into_iter().filter_map(|member| {
@@ -100,6 +111,8 @@ fn document(problem: &Problem, context: &str, request_id: &str) -> String {
         let name = if path.is_empty() { mount } else { path };
         Some((href, name.to_owned()))
     });
+    let plain =
+        (!page.is_empty()).then(|| (format!("{base}{page}"), "The same page without these words".to_owned()));
     ProblemPage {
         status: problem.status().as_u16(),
         title: problem.status().canonical_reason().unwrap_or("Error"),
@@ -107,7 +120,7 @@ fn document(problem: &Problem, context: &str, request_id: &str) -> String {
         detail: problem.detail_text(),
         request_id,
         extensions: problem.extensions(),
-        ways: ways.collect(),
+        ways: ways.chain(plain).collect(),
         asks_for_token: matches!(problem.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN),
     }
     .render(&site)

@@ -121,10 +121,7 @@ async fn contents(state: &AppState, caller: &Caller, mount: &Mount, links: PageL
                 let is_short = group.attributes.text().len() <= MOST_ATTRIBUTES;
                 let title = if is_short { group.attributes.get("title") } else { None };
                 let title = title.and_then(|title| title.as_str().map(str::to_owned));
-                let (mut nodes, has_more) = nodes(rows, Top::Group(group), began).await;
-                // The card is complete without them.
-                let add = add_pictures(rows, nodes.as_deref_mut().unwrap_or_default());
-                let _ = timeout_at(began + PICTURES_WAIT, add).await;
+                let (nodes, has_more) = nodes(rows, Top::Group(group), began).await;
                 Contents { title, nodes, has_more }
             }
             // A mount that is one array shows this.
@@ -173,6 +170,8 @@ async fn nodes(rows: RowOpener<'_>, top: Top<'_>, began: Instant) -> (Option<Vec
     let has_more = first.len() > MOST_NODES;
     first.truncate(MOST_NODES);
     let mut opened = rows.open(first).await;
+    // The card is complete without them.
+    let _ = timeout_at(began + PICTURES_WAIT, add_pictures(rows, &mut opened)).await;
     if !has_more {
         return (Some(opened), false);
     }

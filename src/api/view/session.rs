@@ -7,6 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
+use tokio::time::timeout;
 
 use super::{headers, site};
 use crate::auth::caller::Caller;
@@ -67,7 +68,9 @@ async fn sign_in(
         return Err(Problem::new(StatusCode::FORBIDDEN, "cross-origin-write")
             .detail("only the pages of this server sign in here"));
     }
-    let body = axum::body::to_bytes(body, MOST_BYTES).await;
+    // A form is short: all of it must come within the time that a body may send nothing.
+    let body = timeout(state.options.body_stall_timeout, axum::body::to_bytes(body, MOST_BYTES)).await;
+    let body = body.map_err(|_late| Problem::from_status(StatusCode::REQUEST_TIMEOUT))?;
     let body = body.map_err(|_too_long| Problem::from_class(ErrorClass::TooLarge))?;
     let field = |name: &str| {
         let pairs = url::form_urlencoded::parse(&body);

@@ -38,13 +38,19 @@ fn write_container(out: &mut String, name: &str, attributes: &[ExportAttribute])
     out.push_str("    }\n");
 }
 
-/// The text of a number. That of a `Float32` has the digits of the same `Float64`: clients parse it as one, and compare.
+/// The text of a number. That of a `Float32` has the digits of the same `Float64`: clients parse it as one, and compare. Infinity is
+/// `Inf`: pydap opens no dataset with another word for it.
 fn number_text(external: ExternalType, value: &[u8]) -> String {
-    match <[u8; 4]>::try_from(value) {
+    let text = match <[u8; 4]>::try_from(value) {
         Ok(bytes) if external == ExternalType::Float => {
             ExternalType::Double.text_of(&f64::from(f32::from_be_bytes(bytes)).to_be_bytes())
         }
         _ => external.text_of(value),
+    };
+    match text.as_str() {
+        "Infinity" => "Inf".to_owned(),
+        "-Infinity" => "-Inf".to_owned(),
+        _ => text,
     }
 }
 

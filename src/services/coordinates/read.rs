@@ -19,8 +19,9 @@ use crate::store::Version;
 const MAX_LABELS: u64 = 4 << 20;
 /// The most bytes of texts of a coordinate.
 const MAX_TEXT_BYTES: u64 = 32 << 20;
-/// Bytes of memory that a label takes while the coordinate is read: its element twice, and the label.
-const LABEL_BYTES: u64 = 16;
+/// Bytes of memory that a label takes while the coordinate is read, beside its element: a number and the time that it is, or a text of
+/// its own.
+const LABEL_BYTES: u64 = 48;
 /// Maximum number of attempts for a coordinate whose chunks change while it is read.
 const TRIES: usize = 3;
 

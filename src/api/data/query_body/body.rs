@@ -90,9 +90,8 @@ impl SelectionBody {
                 ConditionTexts::One(text) => vec![text],
                 ConditionTexts::Several(texts) => texts,
             };
-            let conditions: Result<Arc<[Comparison]>, _> =
-                texts.iter().map(|text| Comparison::parse(&name, text)).collect();
-            selection.add_labels(name, DimensionQuery::Where(conditions?));
+            let conditions = Comparison::parse_all(&name, &texts)?;
+            selection.add_labels(name, DimensionQuery::Where(conditions));
         }
         if let Some(points) = points {
             let mut selected = PointSelection::default();

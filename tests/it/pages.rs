@@ -1,0 +1,65 @@
+//! Pages as HTML: what is in them before any script runs. `tests/clients` has them in browsers.
+
+use axum::http::StatusCode;
+use serde_json::json;
+
+use crate::labels::{array, doubles, integers};
+use crate::support::hierarchy::memory;
+use crate::support::server::{Server, put};
+
+/// The HTML of a page, and its status.
+async fn page(server: &Server, url: &str) -> (StatusCode, String) {
+    let answer = server.request("GET", url, &[("accept", "text/html")], "").await;
+    (answer.status, String::from_utf8(answer.body.to_vec()).unwrap())
+}
+
+/// A server of a folder, which is no node, with the dataset `era.zarr` in it.
+async fn folder() -> Server {
+    let store = memory();
+    put(&store, "era.zarr/zarr.json", json!({ "zarr_format": 3, "node_type": "group" }).to_string()).await;
+    array(&store, "era.zarr/v", &[2, 3], "int32", &["lat", "lon"], json!({}), integers(0..6)).await;
+    array(&store, "era.zarr/lat", &[2], "float64", &["lat"], json!({}), doubles(&[60.0, 30.0])).await;
+    array(&store, "era.zarr/lon", &[3], "float64", &["lon"], json!({}), doubles(&[0.0, 1.0, 2.0])).await;
+    Server::of(store)
+}
+
+#[tokio::test]
+async fn a_dataset_in_a_folder_has_a_picture_on_the_first_page() {
+    let (status, html) = page(&folder().await, "/").await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(html.contains(r#"src="/v1/image/m/era.zarr/v?"#), "{html}");
+}
+
+#[tokio::test]
+async fn a_page_that_is_refused_for_its_words_leads_to_the_same_page_without_them() {
+    let server = folder().await;
+    let link = r#"href="/view/m/era.zarr/v">"#;
+    for words in ["sel.lat=45", "sel.tim=3"] {
+        let (status, html) = page(&server, &format!("/view/m/era.zarr/v?{words}")).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{words}");
+        assert!(html.contains(link), "{words}: {html}");
+    }
+    let (status, html) = page(&server, "/view/m/none?sel.lat=45").await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert!(!html.contains(r#"href="/view/m/none"#), "{html}");
+}
+
+#[tokio::test]
+async fn stripes_behind_a_small_picture_leave_gaps() {
+    let (_, html) = page(&folder().await, "/view/m/era.zarr/v").await;
+    let pattern = html.split("<pattern").nth(1).unwrap().split("</pattern>").next().unwrap();
+    let widths: Vec<f64> = pattern
+        .split(r#" width=""#)
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap().parse().unwrap())
+        .collect();
+    let [of_pattern, of_stripe] = widths[..] else { panic!("{pattern}") };
+    assert!(of_stripe > 0.0 && of_stripe <= of_pattern / 2.0, "{pattern}");
+}
+
+#[tokio::test]
+async fn a_name_without_its_extension_leads_to_the_node() {
+    let server = folder().await;
+    let detail = server.get("/v1/nodes/m/era").await.refuses(404, "not-found", "no extension");
+    assert!(detail.contains("did you mean `/era.zarr`?"), "{detail}");
+}
