@@ -120,6 +120,18 @@ pub trait Store: Shortcuts + std::fmt::Debug + Send + Sync + 'static {
         }
     }
 
+    /// Bytes that name the place where the values below a prefix are stored: the same ones for all prefixes that lead there. By default
+    /// as [`Shortcuts::inner`], else the prefix without its last slash.
+    ///
+    /// # Errors
+    /// Any failure of the backend.
+    async fn place_name(&self, prefix: &StorePrefix) -> Result<Vec<u8>, StoreError> {
+        match self.inner() {
+            Some(inner) => inner.place_name(prefix).await,
+            None => Ok(prefix.as_str().trim_end_matches('/').into()),
+        }
+    }
+
     /// Whether a write or an erasure of `written` can change what is read of `read`, or the other way round. By default
     /// as [`Shortcuts::inner`], else by the text of the keys: a store that knows one value by several keys overrides
     /// this.

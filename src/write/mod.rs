@@ -36,6 +36,7 @@ mod options;
 mod overlay;
 mod pause;
 mod plan;
+mod settled;
 mod stored_chunk;
 mod uncached;
 mod written;
@@ -51,8 +52,8 @@ pub use chunk_part::ChunkPart;
 pub use error::WriteError;
 pub use lease::{AppendKey, LeaseError};
 pub use nodes::{
-    CreationClaim, NewNode, NodeCopy, NodeCopyError, NodeCopyFailure, NodeCopyPlan, NodeDocuments, NodePatch,
-    NodePlace, NodeTransfer, NodeWriteError, NodeWriter,
+    NewNode, NewValues, NodeCopy, NodeCopyError, NodeCopyFailure, NodeCopyPlan, NodeCreation, NodeDocuments,
+    NodePatch, NodePlace, NodeTransfer, NodeWriteError, NodeWriter,
 };
 pub use options::WriteOptions;
 pub use plan::WritePlan;

@@ -782,6 +782,73 @@ async fn a_step_that_was_decided_is_finished_by_who_comes_next() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_step_that_failed_the_next_one_waits_for_no_lease() {
+    let parts: [(&str, &[u8]); 2] = [("t", &[1]), ("sub/p", &[1, 1])];
+    // The documents are read under the leases; the shape is refused after the step was decided.
+    for (kind, fault, is_decided) in
+        [(Kind::Get, Fault::Status(403), false), (Kind::Put, Fault::Status(412), true)]
+    {
+        let bucket = TestS3::start().await;
+        dataset(&bucket.store(), 3).await;
+        let [one, other] = [server(&bucket.store()), server(&bucket.store())];
+        let lease = Rule { kinds: vec![Kind::Put], key: "/appends/", when: When::Nth(0), fault: Fault::Wait };
+        bucket.inject(vec![lease], 1);
+        let append = tokio::spawn(async move { one.append_form("one", "g?append=0", &parts).await });
+        bucket.until_one_waits().await;
+        bucket
+            .inject(vec![Rule { kinds: vec![kind], key: "g/sub/p/zarr.json", when: When::Always, fault }], 1);
+        bucket.go_on();
+        let failed = append.await.unwrap();
+        assert!(failed.status.is_client_error() || failed.status.is_server_error(), "{failed:?}");
+        assert!(bucket.heal() > 0);
+        let records: Vec<String> =
+            bucket.keys().into_iter().filter(|key| key.contains("/appends/")).collect();
+        assert!(records.len() > 1, "{failed:?}");
+        for key in records {
+            let record = bucket.value(key.strip_prefix("some/prefix/").unwrap()).unwrap();
+            let until = serde_json::from_slice::<Value>(&record).unwrap()["until"].as_u64().unwrap();
+            assert!(until <= u64::from(is_decided), "{key} is held until {until}");
+        }
+        let appended = other.append_form("other", "g?append=0", &parts).await;
+        let start = if is_decided { 4 } else { 3 };
+        assert_eq!(appended.json(), json!({"start": start, "stop": start + 1}), "{appended:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn appends_under_all_names_of_an_array_are_each_there_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let options = LocalOptions { writable: true, ..LocalOptions::default() };
+    let store: SharedStore = Arc::new(LocalStore::open(root, &options).unwrap());
+    log(0).store(&store, "real/a").await;
+    // To a group, to the array, and by way of another link.
+    std::os::unix::fs::symlink("real", root.join("link")).unwrap();
+    std::os::unix::fs::symlink("a", root.join("real/b")).unwrap();
+    std::fs::create_dir(root.join("far")).unwrap();
+    std::os::unix::fs::symlink("../link", root.join("far/up")).unwrap();
+    let server = server(&store);
+    let names = ["real/a", "link/a", "real/b", "far/up/b"];
+    let appends = names.into_iter().enumerate().map(|(client, name)| {
+        let server = server.clone();
+        tokio::spawn(async move {
+            for number in 0..5 {
+                let row = u8::try_from(client * 5 + number).unwrap();
+                server.append_until_done(&row.to_string(), &format!("{name}?append=0"), &[row]).await;
+            }
+        })
+    });
+    for append in appends.collect::<Vec<_>>() {
+        append.await.unwrap();
+    }
+    for name in names {
+        let mut rows: Vec<u64> = serde_json::from_value(server.json(name).await).unwrap();
+        rows.sort_unstable();
+        assert_eq!(rows, (0..20).collect::<Vec<_>>(), "{name}");
+    }
+}
+
 #[tokio::test]
 async fn who_appends_needs_the_right_to_write_the_array_and_no_other() {
     let store = memory();

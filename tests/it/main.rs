@@ -27,6 +27,7 @@ mod conditional;
 mod connections;
 mod consolidated;
 mod corrupt;
+mod creations;
 mod credentials;
 mod dap;
 mod dap4;

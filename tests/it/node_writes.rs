@@ -494,7 +494,7 @@ async fn an_npy_file_becomes_an_array_which_is_there_once_all_of_it_is_stored() 
 
 #[tokio::test]
 async fn an_array_whose_chunks_are_erased_while_it_is_created_is_not_made() {
-    for is_erased in [true, false] {
+    for prefix in ["/store/m/a/", "/v1/nodes/m/a"] {
         let store = memory();
         let mount =
             Mount { writable: true, allow_prefix_delete: true, ..Mount::read_only("m", store.clone()) };
@@ -506,14 +506,17 @@ async fn an_array_whose_chunks_are_erased_while_it_is_created_is_not_made() {
             while !contents(&store).await.contains_key("a/c/0") {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            if is_erased {
-                let erased = server.ask(axum::http::Method::DELETE, "/v1/nodes/m/a", &[]).await;
+            let erased = server.ask(axum::http::Method::DELETE, prefix, &[]).await;
+            if prefix.starts_with("/store") {
                 assert_eq!(erased.status, 204, "{erased:?}");
+            } else {
+                // They are not what an erasure has left.
+                erased.refuses(503, "contended", "an array that is created");
             }
         })
         .await;
         let node = server.get("/v1/nodes/m/a").await;
-        if is_erased {
+        if prefix.starts_with("/store") {
             made.refuses(409, "conflict", "erased meanwhile");
             assert_eq!(node.status, 404, "{node:?}");
         } else {
@@ -664,15 +667,19 @@ async fn of_clients_that_create_an_array_of_npy_files_one_succeeds_and_none_chan
         let server = server(&store);
         let url = "/v1/data/m/a?create&format=npy";
         let item = if descr == "|u1" { 1 } else { 8 };
-        let late = slow_put(&server, url, npy(descr, "(4,)", &vec![2; 4 * item]), async {
-            let made = server.request("PUT", url, &[], npy("|u1", "(4,)", &[1; 4])).await;
-            assert_eq!(made.status, 201, "{made:?}");
-            assert_eq!(server.send_json("PUT", "/v1/data/m/a?slice=:2", &json!([5, 5])).await.status, 204);
+        let two = if descr == "|u1" { vec![2; 4] } else { 2_f64.to_le_bytes().repeat(4) };
+        assert_eq!(two.len(), 4 * item);
+        let first = slow_put(&server, url, npy(descr, "(4,)", &two), async {
+            let other = server.request("PUT", url, &[], npy("|u1", "(4,)", &[1; 4])).await;
+            other.refuses(503, "contended", "a node is being made");
+            assert_eq!(other.json()["written"], false);
         });
-        let late = late.await;
-        assert_eq!((late.status.as_u16(), &*late.code()), (409, "conflict"), "{late:?}");
-        assert_eq!(late.json()["written"], false);
-        assert_eq!(server.get("/v1/data/m/a?format=json").await.json(), json!([5, 5, 1, 1]));
+        assert_eq!(first.await.status, 201);
+        let again = server.request("PUT", url, &[], npy("|u1", "(4,)", &[1; 4])).await;
+        again.refuses(409, "conflict", "it is there");
+        assert_eq!(server.send_json("PUT", "/v1/data/m/a?slice=:2", &json!([5, 5])).await.status, 204);
+        let elements = server.get("/v1/data/m/a?format=json").await.json();
+        assert_eq!(elements, if item == 1 { json!([5, 5, 2, 2]) } else { json!([5.0, 5.0, 2.0, 2.0]) });
     }
 }
 

@@ -72,8 +72,13 @@ pub(crate) fn problem(error: NodeWriteError) -> Problem {
     let text = error.to_string();
     match error {
         NodeWriteError::NoGroupAbove { .. } => Problem::from_status(StatusCode::FORBIDDEN).detail(text),
-        NodeWriteError::Contended { .. } | NodeWriteError::Lease(LeaseError::Owned | LeaseError::Lost) => {
+        NodeWriteError::Contended { .. }
+        | NodeWriteError::Lease(LeaseError::Owned | LeaseError::Making | LeaseError::Lost) => {
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "contended").detail(text)
+        }
+        NodeWriteError::StillStored { .. } => {
+            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "contended").detail(text);
+            return problem.extension("written", "some");
         }
         // The error knows what of its write is stored.
         NodeWriteError::Store { .. } | NodeWriteError::Elements(_) => return error.into(),

@@ -59,11 +59,11 @@ type Sender = (Caller, ClientBucket);
         (status = 405, description = "The mount is read-only"),
         (status = 403, description = "The credentials do not permit it, or do not permit to read or erase the source"),
         (status = 404, description = "The mount does not exist, or there is no node to copy"),
-        (status = 409, description = "A node above is an array; or with `copy` or `move`, there is a node at the path or something else than a part of the same copy, or one of the nodes is in the other"),
+        (status = 409, description = "A node above is an array; or values are stored below the path; or with `copy` or `move`, there is a node at the path or something else than a part of the same copy, or one of the nodes is in the other"),
         (status = 412, description = "There is a node at the path; nothing was written"),
         (status = 413, description = "The source has more values than `write.max_values`, or one that is longer than `http.max_value_size`; nothing was written"),
         (status = 501, description = "The document has an unsupported extension, or the backend does not check conditions"),
-        (status = 503, description = "Another request copies a node to the path, or the source changed meanwhile"),
+        (status = 503, description = "Another request makes a node at the path, or the source changed meanwhile"),
     )
 )]
 pub(crate) async fn put_node(
@@ -102,7 +102,7 @@ pub(crate) async fn put_node(
     drop(writer.check_new(&path, &documents, may_make).await.map_err(problem)?);
     let create = async move {
         let _held = held;
-        writer.create(&path, &documents, None).await
+        writer.create(&path, &documents).await
     };
     committed(&state, create).await?;
     created(&state, &target, sender, base).await
@@ -214,6 +214,7 @@ pub(crate) async fn patch_root_node(
         (status = 404, description = "The mount or the node does not exist"),
         (status = 405, description = "The mount is read-only, or does not let prefixes be erased"),
         (status = 412, description = "The node has another entity tag; nothing was erased"),
+        (status = 503, description = "A node is being made at the path or above it, or others go on to store values below it"),
     )
 )]
 pub(crate) async fn delete_node(

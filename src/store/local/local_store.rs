@@ -195,6 +195,11 @@ impl Store for LocalStore {
         opened.await.map(Arc::clone)
     }
 
+    async fn place_name(&self, prefix: &StorePrefix) -> Result<Vec<u8>, StoreError> {
+        let (shared, prefix) = (Arc::clone(&self.shared), prefix.clone());
+        self.blocking.run(move || Ok(shared.root.place_name(&prefix))).await
+    }
+
     async fn overlap(&self, read: &Extent, written: &Extent) -> Result<bool, StoreError> {
         let (shared, read, written) = (Arc::clone(&self.shared), read.clone(), written.clone());
         self.blocking.walk(move || overlap::overlap(&shared.root, &read, &written)).await

@@ -4,6 +4,7 @@
 //! to a directory share the lock, and so do two mounts whose roots lie within each other. The lock file of the root excludes other
 //! processes (see `staging`).
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::blocking::Blocking;
 use super::options::Symlinks;
 use super::root::Root;
 use super::root_state::LocalRootState;
-use crate::key::StoreKey;
+use crate::key::{StoreKey, StorePrefix};
 use crate::store::StoreError;
 use crate::store::path_locks::{PathLock, PathLocks};
 
@@ -45,12 +46,30 @@ impl Root {
     /// Where the value of a key is stored, or will be. Reads links, so it may block.
     pub(super) fn stored_path(&self, key: &StoreKey) -> StoredPath {
         let named = self.path().join(key.as_str());
-        let prefix = key.parent();
-        let above = prefix.as_str().trim_end_matches('/');
-        let has_links = !above.is_empty()
+        StoredPath(if self.has_links(&key.parent()) { without_links_above(&named) } else { named })
+    }
+
+    /// Bytes that name the directory of a prefix, or the place of one: its path below the root without links in it, or its full path if a
+    /// link leads out of the root. Reads links, so it may block.
+    pub(super) fn place_name(&self, prefix: &StorePrefix) -> Vec<u8> {
+        let named = Path::new(prefix.as_str().trim_end_matches('/'));
+        if !self.has_links(prefix) {
+            return named.as_os_str().as_bytes().to_vec();
+        }
+        // The last name is none of a directory: all links are above it.
+        let place = without_links_above(&self.path().join(named).join("zarr.json"));
+        let place = place.parent().unwrap_or(&place);
+        let root = self.path().canonicalize();
+        let below = root.as_ref().ok().and_then(|root| place.strip_prefix(root).ok());
+        below.unwrap_or(place).as_os_str().as_bytes().to_vec()
+    }
+
+    /// Whether one of the directories of a prefix is a link that may be followed.
+    fn has_links(&self, prefix: &StorePrefix) -> bool {
+        let path = prefix.as_str().trim_end_matches('/');
+        !path.is_empty()
             && self.symlinks() != Symlinks::Deny
-            && matches!(self.open_without_links(above, true), Err(Errno::LOOP));
-        StoredPath(if has_links { without_links_above(&named) } else { named })
+            && matches!(self.open_without_links(path, true), Err(Errno::LOOP))
     }
 }
 

@@ -68,6 +68,15 @@ pub enum AppendError {
 }
 
 impl AppendError {
+    /// Whether a change of a document, or the decision of a step, can still arrive.
+    pub(super) fn may_arrive(&self) -> bool {
+        match self {
+            Self::Undecided(_) => true,
+            Self::Unknown(error) => !error.is_settled(),
+            _ => false,
+        }
+    }
+
     /// Whether what was read has changed since, so that it is read again.
     pub(super) fn is_overtaken(&self) -> bool {
         matches!(self, Self::Node(error) if matches!(**error, NodeWriteError::ConditionFailed))

@@ -108,8 +108,8 @@ impl GroupStepWriter<'_> {
         let mut group = self.nodes.take_lease(&self.append.group, &owner).await?;
         let mut arrays = Vec::new();
         let outcome = self.run_leased(&owner, &mut group, &mut arrays).await;
-        if matches!(outcome, Err(AppendError::Unknown(_) | AppendError::Undecided(_))) {
-            // The step may be decided. Who takes an array next finds out.
+        // While a decision or a shape may still arrive, the leases end by themselves. Who takes an array next finds out.
+        if outcome.as_ref().is_err_and(AppendError::may_arrive) {
             return outcome;
         }
         for participant in arrays {
@@ -127,8 +127,7 @@ impl GroupStepWriter<'_> {
     ) -> Result<Appended, AppendError> {
         self.finish_decided(owner, group).await?;
         for part in &self.append.parts {
-            let mut lease = self.nodes.take_lease(&part.path, owner).await?;
-            let document = self.nodes.settled_document(&part.path, &part.opened, &mut lease).await?;
+            let (document, lease) = self.nodes.take_settled(&part.path, &part.opened, owner).await?;
             arrays.push(Participant { part, lease, document });
         }
         if let Some(done) = self.done(group, arrays)? {
@@ -157,7 +156,7 @@ impl GroupStepWriter<'_> {
         let done = RecordedAppend { key, axis: 0, start, stop, shape: Vec::new(), step: None };
         match group.decide(DecidedStep { id: step.id, arrays: paths }, done).await {
             Ok(()) => {}
-            Err(error @ (LeaseError::Lost | LeaseError::TooLong)) => return Err(error.into()),
+            Err(error) if error.is_settled() => return Err(error.into()),
             Err(error) => return Err(AppendError::Undecided(error)),
         }
         match self.show(arrays, stop).await {
@@ -167,21 +166,27 @@ impl GroupStepWriter<'_> {
                 outcome?;
                 Ok(Appended { start, stop, shape: Vec::new() })
             }
-            Err(error) => Err(AppendError::Unknown(Box::new(error))),
+            Err(error) => {
+                // The step is decided: who takes one of these arrays next gives it its shape.
+                for Participant { lease, .. } in &mut *arrays {
+                    lease.is_unsettled = lease.part_of_step().is_some();
+                }
+                Err(AppendError::Unknown(Box::new(error)))
+            }
         }
     }
 
     /// Finishes the step that was decided last, if its owner broke off before its arrays had their shapes.
     async fn finish_decided(&self, owner: &LeaseOwner, group: &mut ArrayLease) -> Result<(), AppendError> {
-        let Some(decided) = group.decided().cloned() else { return Ok(()) };
-        for path in decided.arrays {
+        let decided = group.decided().cloned();
+        for path in decided.into_iter().flat_map(|decided| decided.arrays) {
             let Ok(path) = NodePath::parse(&path) else { continue };
             let Some(opened) = self.nodes.find(&path).await? else { continue };
-            let mut lease = self.nodes.take_lease(&path, owner).await?;
-            self.nodes.settled_document(&path, &opened, &mut lease).await?;
+            let (_document, lease) = self.nodes.take_settled(&path, &opened, owner).await?;
             lease.release().await;
         }
         group.clear_decided();
+        group.is_unsettled = false;
         Ok(())
     }
 

@@ -8,15 +8,13 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::error::LeaseError;
-use super::record::{DecidedStep, GroupStep, LeaseOwner, LeasePlace, LeaseRecord, RecordedAppend};
+use super::record::{DecidedStep, GroupStep, LEASE, LeaseOwner, LeasePlace, LeaseRecord, RecordedAppend};
 use crate::key::NodePath;
 use crate::store::{Store, Version};
 use crate::units::Clock;
 use crate::write::guarded::WriteGuard;
 use crate::write::pause::{ATTEMPTS, pause};
 
-/// How long a lease lasts if it is not renewed.
-const LEASE: Duration = Duration::from_secs(5);
 /// A lease with less than this left is renewed before anything is stored under it.
 const LEAST_LEFT: Duration = Duration::from_millis(2500);
 /// How long a request waits for the owner to finish.
@@ -27,11 +25,15 @@ const POLL: Duration = Duration::from_millis(50);
 /// The right to change the end of an array.
 #[derive(Debug)]
 pub(in crate::write) struct ArrayLease {
-    place: LeasePlace,
-    record: LeaseRecord,
-    version: Version,
+    pub(super) place: LeasePlace,
+    pub(super) record: LeaseRecord,
+    pub(super) version: Version,
     clock: Clock,
     ends: Instant,
+    /// Whether there was no record before.
+    pub(super) is_new: bool,
+    /// Whether an earlier creation has left its mark.
+    pub(super) had_mark: bool,
     /// Whether the owner before, or this one, may have a change of the document in flight. Then the document is marked before
     /// anything else is done.
     pub(in crate::write) is_unsettled: bool,
@@ -44,16 +46,27 @@ impl ArrayLease {
     /// for, also by the only server that writes there: what the process before has sent may still arrive.
     ///
     /// # Errors
-    /// [`LeaseError::Owned`] if another server keeps it; a failure of the backend.
+    /// [`LeaseError::Owned`] if another server keeps it; [`LeaseError::Making`] if a node is being made at the path; a failure of
+    /// the backend.
     pub(in crate::write) async fn take(
         store: &dyn Store,
         path: &NodePath,
         owner: &LeaseOwner,
         clock: Clock,
     ) -> Result<Self, LeaseError> {
+        Self::take_as(store, path, owner, clock, |_record| {}).await
+    }
+
+    /// Takes the lease, with a change of its record.
+    pub(super) async fn take_as(
+        store: &dyn Store,
+        path: &NodePath,
+        owner: &LeaseOwner,
+        clock: Clock,
+        change: impl Fn(&mut LeaseRecord),
+    ) -> Result<Self, LeaseError> {
         let place = LeasePlace::of(store, path).await?;
-        let capabilities = store.capabilities();
-        let is_alone = capabilities.sole_writer && capabilities.no_late_writes;
+        let is_alone = is_alone(store);
         let started = Instant::now();
         let mut attempt = 0;
         loop {
@@ -63,17 +76,18 @@ impl ArrayLease {
             };
             if record.is_held_from(owner, is_alone, clock(), LEASE) {
                 if started.elapsed() >= MAX_WAIT {
-                    return Err(LeaseError::Owned);
+                    return Err(if record.is_making { LeaseError::Making } else { LeaseError::Owned });
                 }
                 sleep(POLL).await;
                 continue;
             }
-            let is_unsettled = record.until > 0;
+            let (is_unsettled, had_mark) = (record.until > 0, record.is_making);
             record.epoch = record.epoch.saturating_add(1);
             record.owner.clone_from(owner);
-            let ends = extend(&mut record, clock);
+            change(&mut record);
+            let (ends, is_new) = (extend(&mut record, clock), version.is_none());
             if let Some(version) = place.replace(&record, version.as_ref()).await? {
-                return Ok(Self { place, record, version, clock, ends, is_unsettled });
+                return Ok(Self { place, record, version, clock, ends, is_new, had_mark, is_unsettled });
             }
             attempt += 1;
             if attempt == ATTEMPTS {
@@ -99,18 +113,6 @@ impl ArrayLease {
         }
     }
 
-    /// How often the lease of a path was taken; `None` if it never was.
-    ///
-    /// # Errors
-    /// A failure of the backend.
-    pub(in crate::write) async fn epoch_at(
-        store: &dyn Store,
-        path: &NodePath,
-    ) -> Result<Option<u64>, LeaseError> {
-        let found = LeasePlace::of(store, path).await?.read().await?;
-        Ok(found.map(|(record, _version)| record.epoch))
-    }
-
     /// Notes what is about to be appended, and renews the lease.
     ///
     /// # Errors
@@ -128,12 +130,6 @@ impl ArrayLease {
     /// The append with a key of this name that was done.
     pub(in crate::write) fn done_as(&self, name: &str) -> Option<&RecordedAppend> {
         self.record.done_as(name)
-    }
-
-    /// Drops the appends to what was at the path before. It is stored with what is stored next.
-    pub(in crate::write) fn clear_appends(&mut self) {
-        self.record.pending.clear();
-        self.record.done.clear();
     }
 
     /// What the owner before was appending as a part of a step of a group.
@@ -208,11 +204,18 @@ impl ArrayLease {
         self.is_unsettled = false;
     }
 
-    /// Gives the lease back. If that fails, it ends by itself.
+    /// Gives the lease back. If that fails, it ends by itself. Who takes it next does not wait, and settles first what is unsettled.
     pub(in crate::write) async fn release(mut self) {
-        self.record.until = 0;
-        self.record.pending.clear();
+        self.record.until = u64::from(self.is_unsettled);
+        if !self.is_unsettled {
+            self.record.pending.clear();
+        }
         drop(self.place.replace(&self.record, Some(&self.version)).await);
+    }
+
+    /// Whether it is held for long enough to store something.
+    pub(super) fn has_time(&self) -> bool {
+        self.ends.saturating_duration_since(Instant::now()) >= LEAST_LEFT
     }
 
     async fn store(&mut self) -> Result<(), LeaseError> {
@@ -232,11 +235,17 @@ impl WriteGuard for ArrayLease {
     /// # Errors
     /// [`LeaseError::Lost`]; a failure of the backend.
     async fn check(&mut self) -> Result<(), LeaseError> {
-        if self.ends.saturating_duration_since(Instant::now()) < LEAST_LEFT {
+        if !self.has_time() {
             return self.store().await;
         }
         if self.place.is_unchanged(&self.version).await? { Ok(()) } else { Err(LeaseError::Lost) }
     }
+}
+
+/// Whether the leases of other processes are those of processes that have ended, with all that they were doing.
+pub(super) fn is_alone(store: &dyn Store) -> bool {
+    let capabilities = store.capabilities();
+    capabilities.sole_writer && capabilities.no_late_writes
 }
 
 /// Lets a lease begin now. Returns its end.

@@ -2,6 +2,7 @@
 
 use crate::error::{Classify, ErrorClass};
 use crate::store::StoreError;
+use crate::write::settled::is_settled;
 
 /// Why a server may not change the end of an array.
 #[derive(Debug, thiserror::Error)]
@@ -9,6 +10,9 @@ pub enum LeaseError {
     /// Another server appends to the array, or changes its shape.
     #[error("another server appends to the array just now; nothing was written")]
     Owned,
+    /// A node is being made at the path.
+    #[error("a node is being made at the path just now; nothing was written")]
+    Making,
     /// Another server has the lease now.
     #[error("another server took the array over; nothing was written")]
     Lost,
@@ -37,10 +41,25 @@ pub enum LeaseError {
     Record(#[source] StoreError),
 }
 
+impl LeaseError {
+    /// Whether no change of the record can still arrive.
+    pub(in crate::write) fn is_settled(&self) -> bool {
+        match self {
+            Self::Record(source) => is_settled(source),
+            Self::Owned
+            | Self::Making
+            | Self::Lost
+            | Self::NoConditions
+            | Self::BrokenRecord { .. }
+            | Self::TooLong => true,
+        }
+    }
+}
+
 impl Classify for LeaseError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Owned | Self::Lost => ErrorClass::Overloaded,
+            Self::Owned | Self::Making | Self::Lost => ErrorClass::Overloaded,
             Self::NoConditions => ErrorClass::Unsupported,
             Self::TooLong => ErrorClass::TooLarge,
             Self::BrokenRecord { .. } => ErrorClass::CorruptData,

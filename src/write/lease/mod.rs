@@ -7,9 +7,13 @@
 //! Several arrays of a group grow in one step by the lease of the group: each array's record names the step, and the group's record
 //! says whether it is decided. A server that finds an array whose owner broke off within a step asks the group's record, and
 //! finishes the step or makes sure that it never is decided.
+//!
+//! Who makes a node at a path has the lease too, with a mark in its record (`making`).
 
 mod array_lease;
 mod error;
+mod held;
+mod making;
 mod record;
 
 pub(super) use array_lease::ArrayLease;

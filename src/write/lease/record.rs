@@ -13,6 +13,9 @@ use crate::store::{
     ByteRange, OwnArea, SharedStore, Store, StoreError, StoreKind, ValueBody, Version, WriteCondition,
 };
 
+/// How long a lease lasts if it is not renewed.
+pub(super) const LEASE: Duration = Duration::from_secs(5);
+
 /// The appends with a key that are kept, so that one that is sent again is answered and not done again.
 const KEPT: usize = 256;
 
@@ -26,7 +29,7 @@ pub(super) struct LeaseRecord {
     pub(super) epoch: u64,
     /// Who has the lease.
     pub(super) owner: LeaseOwner,
-    /// Until when it does, in seconds since 1970; 0 if it has finished, and leaves nothing behind.
+    /// Until when it does, in seconds since 1970; 0 if it has finished, and leaves nothing behind; 1 if it leaves something unsettled.
     pub(super) until: u64,
     /// Appends whose elements may be stored, but that may not be in the shape yet.
     pub(super) pending: Vec<RecordedAppend>,
@@ -35,6 +38,9 @@ pub(super) struct LeaseRecord {
     /// Of a group: the last step that was decided. Its arrays may not have their shapes yet.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) decided: Option<DecidedStep>,
+    /// Whether a node is being made at the path, or was not made in the end and may have left values there.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(super) is_making: bool,
 }
 
 /// A step of a group, in which several arrays get their shapes or none does.
@@ -180,12 +186,14 @@ pub(super) struct LeasePlace {
 }
 
 impl LeasePlace {
-    /// The record of the array at a path. Its key is a digest, because a path may be too long for a key below another name.
+    /// The record of the array at a path. Its key is a digest, because a path may be too long for a key below another name. It is
+    /// that of the place where the array is stored, so that all names of an array have one lease.
     ///
     /// # Errors
     /// [`LeaseError::NoConditions`] if the backend has no place for it; a failure of the backend.
     pub(super) async fn of(store: &dyn Store, path: &NodePath) -> Result<Self, LeaseError> {
-        let name = format!("{:x}", Sha256::digest(path.as_str().as_bytes()));
+        let place = store.place_name(path.prefix()).await.map_err(LeaseError::Record)?;
+        let name = format!("{:x}", Sha256::digest(place));
         let area = store.own_area(OwnArea::Appends).await.map_err(|error| match error {
             StoreError::NotSupported(_) => LeaseError::NoConditions,
             error => LeaseError::Record(error),
@@ -240,6 +248,16 @@ impl LeasePlace {
             Err(StoreError::NotSupported(_)) => Err(LeaseError::NoConditions),
             Err(source) => Err(LeaseError::Record(source)),
         }
+    }
+
+    /// Erases the record if it has this version.
+    ///
+    /// # Errors
+    /// [`LeaseError::NoConditions`]; a failure of the backend.
+    pub(super) async fn erase(&self, expected: &Version) -> Result<(), LeaseError> {
+        let version = expected.pin().ok_or(LeaseError::NoConditions)?.clone();
+        let erased = self.store.erase(&self.key, WriteCondition::IfVersion(version)).await;
+        erased.map(|_existed| ()).map_err(LeaseError::Record)
     }
 
     /// Whether the record still has this version.

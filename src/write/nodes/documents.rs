@@ -93,6 +93,11 @@ impl NodeDocuments {
         Self { format, texts: vec![(name, pretty(&text))], array: None }
     }
 
+    /// The name of the document that makes it a node.
+    pub(super) fn own_name(&self) -> &'static str {
+        self.texts.last().map_or(ZARR_JSON, |(name, _)| name)
+    }
+
     /// The metadata of an array; `None` for a group.
     #[must_use]
     pub fn array(&self) -> Option<&Arc<ArrayMetadata>> {

@@ -7,6 +7,7 @@ use crate::hierarchy::HierarchyError;
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::MetadataError;
 use crate::store::{BudgetExceeded, StoreError};
+use crate::write::settled::is_settled;
 use crate::write::{LeaseError, WriteError};
 
 /// Why a node cannot be created, changed or erased.
@@ -34,6 +35,20 @@ pub enum NodeWriteError {
         "values are stored below `{path}`, which would be chunks of the array; DELETE of `/store/MOUNT{path}/` erases them"
     )]
     NotEmpty {
+        /// The path.
+        path: NodePath,
+    },
+    /// Others have erased or stored values of a node while it was made.
+    #[error("others erased or stored values below `{path}` while the node was made, so that it is not made")]
+    ValuesChanged {
+        /// The path.
+        path: NodePath,
+    },
+    /// Others go on to store values below a path that is erased.
+    #[error(
+        "values below `{path}` were erased, but others are storing values there just now: send the request again when they have ended"
+    )]
+    StillStored {
         /// The path.
         path: NodePath,
     },
@@ -124,9 +139,8 @@ impl NodeWriteError {
     /// Whether no change of the document can still arrive.
     pub(in crate::write) fn is_settled(&self) -> bool {
         match self {
-            Self::Store { source, .. } => {
-                source.class().is_caller_fault() || source.written() == Some(WriteEffect::No)
-            }
+            Self::Store { source, .. } => is_settled(source),
+            Self::Lease(error) => error.is_settled(),
             _ => true,
         }
     }
@@ -144,11 +158,13 @@ impl Classify for NodeWriteError {
             Self::Document(error) => of_request(error.class()),
             Self::Unreadable(error) => of_request(error.class()),
             Self::Exists { .. } | Self::ConditionFailed => ErrorClass::PreconditionFailed,
-            Self::BelowArray { .. } | Self::NotEmpty { .. } => ErrorClass::Conflict,
+            Self::BelowArray { .. } | Self::NotEmpty { .. } | Self::ValuesChanged { .. } => {
+                ErrorClass::Conflict
+            }
             Self::NoGroupAbove { .. } => ErrorClass::NotAllowed,
             Self::Unsupported(_) | Self::NoConditions { .. } => ErrorClass::Unsupported,
             Self::TooManyChunks { .. } => ErrorClass::TooLarge,
-            Self::Contended { .. } => ErrorClass::Overloaded,
+            Self::Contended { .. } | Self::StillStored { .. } => ErrorClass::Overloaded,
             Self::Node(error) => error.class(),
             Self::Hierarchy(error) => error.class(),
             Self::Elements(error) => error.class(),

@@ -29,7 +29,16 @@ impl NodeWriter {
         Ok(ArrayLease::take(&**self.store(), path, owner, self.writer.clock()).await?)
     }
 
-    /// Takes the lease of a path at which something was appended before; `None` if nothing was, or nothing can be.
+    /// Takes the lease of a path to make a node there.
+    ///
+    /// # Errors
+    /// [`LeaseError`].
+    pub(super) async fn take_lease_to_make(&self, path: &NodePath) -> Result<ArrayLease, LeaseError> {
+        let owner = self.writer.new_owner();
+        ArrayLease::take_to_make(&**self.store(), path, &owner, self.writer.clock()).await
+    }
+
+    /// Takes the lease of a path that has a record; `None` if nothing was, or nothing can be.
     ///
     /// # Errors
     /// [`NodeWriteError::Lease`].
@@ -41,6 +50,27 @@ impl NodeWriter {
         match ArrayLease::take_if_used(&**self.store(), path, &owner, self.writer.clock()).await {
             Err(LeaseError::NoConditions | LeaseError::Record(StoreError::ReadOnly)) => Ok(None),
             taken => Ok(taken?),
+        }
+    }
+
+    /// Takes the lease of the array at a path, and settles what another owner has left.
+    ///
+    /// # Errors
+    /// As [`NodeWriter::settled_document`].
+    pub(in crate::write) async fn take_settled(
+        &self,
+        path: &NodePath,
+        opened: &OpenNode,
+        owner: &LeaseOwner,
+    ) -> Result<(ArrayDocument, ArrayLease), NodeWriteError> {
+        let mut lease = self.take_lease(path, owner).await?;
+        match self.settled_document(path, opened, &mut lease).await {
+            Ok(document) => Ok((document, lease)),
+            Err(error) => {
+                // A mark that is in flight changes nothing, and who takes the lease next begins with another one.
+                lease.release().await;
+                Err(error)
+            }
         }
     }
 

@@ -1,14 +1,13 @@
 //! What an erasure or a move that broke off has left below a path: values, and nodes further down, but no node at the path itself.
 //!
 //! An erasure takes a node's document first, so that readers see no part of the node. If it breaks off after that, the node is gone
-//! for readers, and what is left is erased by the next erasure of the same path. A node that is being copied to the path has the
-//! path's lease, and one that is being created there notices at its end that the lease was taken.
+//! for readers, and what is left is erased by the next erasure of the same path. A node that is being made at the path or above it has
+//! the lease of its own path.
 
 use futures::stream::StreamExt;
 
 use super::changed_node::ChangedNode;
 use super::consolidated_copies::CopyChange;
-use super::creation_claim::CreationClaim;
 use super::error::NodeWriteError;
 use super::stored_document::ancestors;
 use super::writer::NodeWriter;
@@ -17,14 +16,14 @@ use crate::hierarchy::{HierarchyError, Node};
 use crate::key::NodePath;
 use crate::metadata::ZarrFormat;
 use crate::store::StoreError;
-use crate::write::lease::{ArrayLease, LeaseError};
+use crate::write::lease::LeaseError;
 
 impl NodeWriter {
     /// Erases what is left below a path at which there is no node, and its copies in consolidated metadata.
     ///
     /// # Errors
-    /// [`HierarchyError::NoSuchNode`] if nothing is left; [`NodeWriteError::Lease`] if a node is being copied there; a failure of the
-    /// backend.
+    /// [`HierarchyError::NoSuchNode`] if nothing is left; [`NodeWriteError::Lease`] if a node is being made there or above it, which the
+    /// values are of; [`NodeWriteError::StillStored`]; a failure of the backend.
     pub(super) async fn erase_leftovers(&self, path: &NodePath) -> Result<(), NodeWriteError> {
         let has_leftovers = self.has_leftovers(path).await?;
         // The document that would say of which format the node was is gone.
@@ -34,11 +33,20 @@ impl NodeWriter {
         if !has_leftovers {
             return Err(HierarchyError::NoSuchNode { path: path.clone() }.into());
         }
-        let lease = self.take_lease_if_possible(path).await?;
-        let erased = self.erase_below(path).await;
-        // While an erasure may still arrive, no node is made at the path: the lease ends by itself.
-        if let (Some(lease), true) = (lease, erased.as_ref().err().is_none_or(NodeWriteError::is_settled)) {
-            lease.release().await;
+        let owner = self.writer.new_owner();
+        for above in ancestors(path) {
+            self.check_not_made(&above, &owner).await?;
+        }
+        let lease = match self.take_lease(path, &owner).await {
+            Err(NodeWriteError::Lease(LeaseError::NoConditions)) => None,
+            taken => Some(taken?),
+        };
+        let erased = self.erase_all_below(path, &changed).await;
+        match (lease, &erased) {
+            (Some(lease), Ok(())) => lease.end_made().await,
+            (Some(lease), Err(error)) if error.is_settled() => lease.release().await,
+            // While an erasure may still arrive, no node is made at the path: the lease ends by itself.
+            (Some(_) | None, _) => {}
         }
         erased
     }
@@ -65,26 +73,6 @@ impl NodeWriter {
             None | Some(Err(StoreError::NotListable)) => Ok(false),
             Some(Ok(_)) => Ok(true),
             Some(Err(source)) => Err(NodeWriteError::Store { key: prefix.as_str().to_owned(), source }),
-        }
-    }
-
-    /// Takes the lease of a path; `None` if the backend has none.
-    async fn take_lease_if_possible(&self, path: &NodePath) -> Result<Option<ArrayLease>, NodeWriteError> {
-        match self.take_lease(path, &self.writer.new_owner()).await {
-            Err(NodeWriteError::Lease(LeaseError::NoConditions)) => Ok(None),
-            taken => taken.map(Some),
-        }
-    }
-
-    /// Notes how often the lease of a path was taken, before values of a new node are stored there.
-    ///
-    /// # Errors
-    /// [`NodeWriteError::Lease`].
-    pub async fn claim(&self, path: &NodePath) -> Result<CreationClaim, NodeWriteError> {
-        let epoch = ArrayLease::epoch_at(&**self.store(), path).await;
-        match epoch {
-            Err(LeaseError::NoConditions) => Ok(CreationClaim::default()),
-            epoch => Ok(CreationClaim::new(epoch?)),
         }
     }
 }

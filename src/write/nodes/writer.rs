@@ -3,36 +3,28 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::stream::{StreamExt, TryStreamExt};
 
 use super::array_document::{ArrayDocument, check_kind};
 use super::changed_node::{ChangedNode, GroupWithCopies, groups_with_copies};
 use super::consolidated_copies::CopyChange;
-use super::creation_claim::CreationClaim;
-use super::documents::{META, NodeDocuments, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP};
+use super::documents::{ZARR_JSON, ZATTRS};
 use super::error::NodeWriteError;
 use super::patch::NodePatch;
 use super::resize::{DocumentGuard, Resize};
-use super::stored_document::{
-    StoredDocument, ancestors, condition, document_key, is_known, main_document, makes_node,
-};
-use crate::array::{Array, NodeOpener, OpenNode};
+use super::stored_document::{StoredDocument, condition, document_key, is_known, main_document};
+use crate::array::{NodeOpener, OpenNode};
 use crate::cpu::ComputePool;
-use crate::hierarchy::{HierarchyError, Node};
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::{MetadataLimits, ZarrFormat};
 use crate::store::{
     ByteRange, MemoryBudget, Reservation, SharedStore, StoreError, ValueBody, Version, WriteCondition,
 };
-use crate::write::lease::ArrayLease;
 use crate::write::pause::{ATTEMPTS, pause};
 use crate::write::uncached::as_stored;
 use crate::write::{ArrayIdentity, ArrayWriter};
 
 /// Bytes of memory for each byte of a document that is parsed and written again.
 const PARSED_RATIO: u64 = 16;
-/// The most documents that are erased at once.
-const MAX_ERASURES: usize = 16;
 
 /// Creates, changes and erases nodes of one mount, for one request.
 #[derive(Debug)]
@@ -66,171 +58,6 @@ impl NodeWriter {
         self.opener.hierarchy().store()
     }
 
-    /// Checks that a node can be created at a path, and binds it if it is an array. `may_make` says whether the caller may
-    /// make a group.
-    ///
-    /// # Errors
-    /// [`NodeWriteError::Exists`], [`NodeWriteError::BelowArray`], [`NodeWriteError::NoGroupAbove`],
-    /// [`NodeWriteError::NotEmpty`], [`NodeWriteError::Unreadable`].
-    pub async fn check_new(
-        &self,
-        path: &NodePath,
-        documents: &NodeDocuments,
-        may_make: impl Fn(&NodePath) -> bool,
-    ) -> Result<Option<Array>, NodeWriteError> {
-        self.check_place(path, may_make).await?;
-        let Some(array) = documents.array() else { return Ok(None) };
-        // What is left of another array would be read as chunks of this one.
-        if let Some(entry) = self.store().list_dir_after(path.prefix(), "").next().await {
-            match entry {
-                Ok(_) => return Err(NodeWriteError::NotEmpty { path: path.clone() }),
-                Err(StoreError::NotListable) => {}
-                Err(source) => {
-                    return Err(NodeWriteError::Store { key: path.prefix().as_str().to_owned(), source });
-                }
-            }
-        }
-        let array = self.opener.bind(path, array).map_err(NodeWriteError::Unreadable)?;
-        Ok(Some(array))
-    }
-
-    /// Checks that there is no node at a path, and that the nodes above it are groups, or can be made.
-    ///
-    /// # Errors
-    /// [`NodeWriteError::Invalid`] for a name that no new node may have; [`NodeWriteError::Exists`], [`NodeWriteError::BelowArray`],
-    /// [`NodeWriteError::NoGroupAbove`].
-    pub(super) async fn check_place(
-        &self,
-        path: &NodePath,
-        may_make: impl Fn(&NodePath) -> bool,
-    ) -> Result<(), NodeWriteError> {
-        path.check_names().map_err(|error| NodeWriteError::Invalid(error.to_string()))?;
-        if self.find(path).await?.is_some() {
-            return Err(NodeWriteError::Exists { path: path.clone() });
-        }
-        for above in ancestors(path) {
-            match self.find(&above).await?.as_deref() {
-                Some(OpenNode { node: Node::Array(_), .. }) => {
-                    return Err(NodeWriteError::BelowArray { array: above });
-                }
-                None if !may_make(&above) => return Err(NodeWriteError::NoGroupAbove { group: above }),
-                Some(_) | None => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Stores the documents of a new node, after the groups above it. `claim` was made before any of its values was stored.
-    ///
-    /// # Errors
-    /// [`NodeWriteError::Exists`] if another client has made it meanwhile; [`NodeWriteError::ConditionFailed`] if another one may have
-    /// erased its values since the claim; a failure of the backend.
-    pub async fn create(
-        &self,
-        path: &NodePath,
-        documents: &NodeDocuments,
-        claim: Option<CreationClaim>,
-    ) -> Result<(), NodeWriteError> {
-        self.make_groups_above(path, documents.format, &mut false).await?;
-        self.store_new(path, documents, claim).await
-    }
-
-    /// Makes the groups above a node that do not exist, and sets `has_made` if there were any.
-    ///
-    /// # Errors
-    /// A failure of the backend; some of the groups may be there then.
-    pub(super) async fn make_groups_above(
-        &self,
-        path: &NodePath,
-        format: ZarrFormat,
-        has_made: &mut bool,
-    ) -> Result<(), NodeWriteError> {
-        for above in ancestors(path) {
-            if self.find(&above).await?.is_none() {
-                match self.store_new(&above, &NodeDocuments::of_group_above(format), None).await {
-                    Ok(()) => *has_made = true,
-                    Err(NodeWriteError::Exists { .. }) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Stores a new node, to which nothing was appended yet: the keys of appends to a node that was there before are free again.
-    async fn store_new(
-        &self,
-        path: &NodePath,
-        documents: &NodeDocuments,
-        claim: Option<CreationClaim>,
-    ) -> Result<(), NodeWriteError> {
-        let former = self.take_lease_if_used(path).await?;
-        let epoch = former.as_ref().map(ArrayLease::epoch);
-        let outcome = if claim.is_none_or(|claim| claim.is_next(epoch)) {
-            self.store_documents(path, documents).await
-        } else {
-            Err(NodeWriteError::ConditionFailed)
-        };
-        if let Some(mut lease) = former {
-            if outcome.is_ok() {
-                lease.clear_appends();
-            }
-            lease.release().await;
-        }
-        outcome?;
-        self.update_copies(&[ChangedNode::new(
-            path,
-            documents.format,
-            CopyChange::Stored(documents.texts.clone()),
-        )])
-        .await
-    }
-
-    /// Stores the documents of a node, each on the condition that there is none. What was stored is revoked where another
-    /// client has created the node in the meantime.
-    async fn store_documents(
-        &self,
-        path: &NodePath,
-        documents: &NodeDocuments,
-    ) -> Result<(), NodeWriteError> {
-        let mut stored = Vec::new();
-        for (name, text) in &documents.texts {
-            let key = document_key(path, name)?;
-            match self.set(&key, text, WriteCondition::IfAbsent).await {
-                Ok(version) => stored.push((key, version)),
-                Err(error) => {
-                    self.revoke(stored).await;
-                    return Err(match error {
-                        NodeWriteError::ConditionFailed => NodeWriteError::Exists { path: path.clone() },
-                        error => error,
-                    });
-                }
-            }
-        }
-        // Two clients that create nodes of both formats store different keys. Each of them sees the other's, or one does.
-        let of_other: &[&str] =
-            if documents.format == ZarrFormat::V3 { &[ZARRAY, ZGROUP] } else { &[ZARR_JSON] };
-        for name in of_other {
-            let key = document_key(path, name)?;
-            let found = as_stored(&**self.store()).head(&key).await;
-            if found.map_err(|source| NodeWriteError::store(&key, source))?.is_some() {
-                self.revoke(stored).await;
-                return Err(NodeWriteError::Exists { path: path.clone() });
-            }
-        }
-        Ok(())
-    }
-
-    /// Erases documents as far as they are still those that were stored.
-    async fn revoke(&self, stored: Vec<(StoreKey, Option<Version>)>) {
-        for (key, version) in stored.into_iter().rev() {
-            let Some(version) = version.as_ref().and_then(Version::pin) else { continue };
-            // What cannot be erased is refused by the next creation, which says so.
-            let condition = WriteCondition::IfVersion(version.clone());
-            drop(self.store().erase(&key, condition).await);
-        }
-    }
-
     /// Changes the attributes or the shape of a node. With `is_expected`, the node must still be as it was opened.
     ///
     /// # Errors
@@ -245,8 +72,7 @@ impl NodeWriter {
         check_kind(&node)?;
         let lease = match patch.shape {
             Some(_) => {
-                let mut lease = self.take_lease(path, &self.writer.new_owner()).await?;
-                self.settled_document(path, &node, &mut lease).await?;
+                let (_document, lease) = self.take_settled(path, &node, &self.writer.new_owner()).await?;
                 Some(lease)
             }
             None => None,
@@ -346,86 +172,6 @@ impl NodeWriter {
         Resize::new(Arc::new(before), Arc::new(after), self.writer.options().max_values)
     }
 
-    /// Erases a node with all that is below it: its documents first, so that it is gone at once. A node whose documents cannot
-    /// be read is erased too, and so is what an erasure has left that broke off. With `expected`, the node must still be as it was
-    /// opened.
-    ///
-    /// # Errors
-    /// [`HierarchyError::NoSuchNode`](crate::hierarchy::HierarchyError::NoSuchNode); [`NodeWriteError::ConditionFailed`]; a failure of
-    /// the backend. What was erased until then stays erased.
-    pub async fn erase(&self, path: &NodePath, expected: Option<&OpenNode>) -> Result<(), NodeWriteError> {
-        let located = match self.opener.hierarchy().locate(path).await {
-            Err(HierarchyError::NoSuchNode { .. }) if expected.is_none() => {
-                return self.erase_leftovers(path).await;
-            }
-            located => located?,
-        };
-        let format = located.zarr_format();
-        if expected.is_some_and(|node| node.located != located) {
-            return Err(NodeWriteError::ConditionFailed);
-        }
-        // Below one that cannot be read there may be others. Listing the chunks of an array would take long.
-        let is_array = matches!(self.find(path).await, Ok(Some(node)) if node.array().is_ok());
-        let known: Vec<&Version> = located.versions().flatten().collect();
-        for name in [ZARR_JSON, ZARRAY, ZGROUP, META] {
-            let key = document_key(path, name)?;
-            let is_expected = expected.is_some() && makes_node(format, name);
-            let current = if is_expected { self.read_known(&key, &known).await? } else { None };
-            let condition = match &current {
-                Some(_) => condition(&key, current.as_ref())?,
-                None => WriteCondition::Always,
-            };
-            match self.store().erase(&key, condition).await {
-                Ok(_existed) => {}
-                Err(StoreError::ConditionFailed | StoreError::VersionChanged) => {
-                    return Err(NodeWriteError::ConditionFailed);
-                }
-                Err(StoreError::NotSupported(_)) if current.is_some() => {
-                    return Err(NodeWriteError::NoConditions { key });
-                }
-                Err(source) => return Err(NodeWriteError::store(&key, source)),
-            }
-        }
-        if !is_array {
-            self.erase_documents_below(path).await?;
-        }
-        self.wait_for_writes_below(path).await;
-        // Before the values: what is left of them lets another erasure of the path come here.
-        self.update_copies(&[ChangedNode::new(path, format, CopyChange::Erased)]).await?;
-        self.erase_below(path).await
-    }
-
-    /// Erases the documents of all nodes below a group, so that none of these is read without some of its values.
-    async fn erase_documents_below(&self, path: &NodePath) -> Result<(), NodeWriteError> {
-        let failed = |key: &str, source| NodeWriteError::Store { key: key.to_owned(), source };
-        let listed = self.store().list_prefix(path.prefix(), None);
-        listed
-            .map_err(|source| failed(path.as_str(), source))
-            .try_for_each_concurrent(MAX_ERASURES, |entry| async move {
-                let (_, name) = entry.key.as_str().rsplit_once('/').unwrap_or_default();
-                if ![ZARR_JSON, ZARRAY, ZGROUP, META].contains(&name) {
-                    return Ok(());
-                }
-                let erased = self.store().erase(&entry.key, WriteCondition::Always).await;
-                erased.map(|_existed| ()).map_err(|source| failed(entry.key.as_str(), source))
-            })
-            .await
-    }
-
-    /// Waits until the writes of elements have ended that this process had begun before documents were erased: what one of them stores
-    /// after the values are erased would be read as a value of the next array at the path.
-    pub(super) async fn wait_for_writes_below(&self, path: &NodePath) {
-        self.writer.lines().wait_below(self.opener.mount(), path.prefix()).await;
-    }
-
-    /// Erases all values below a path.
-    pub(super) async fn erase_below(&self, path: &NodePath) -> Result<(), NodeWriteError> {
-        let prefix = path.prefix();
-        let erased = self.store().erase_prefix(prefix).await;
-        erased.map_err(|source| NodeWriteError::Store { key: prefix.as_str().to_owned(), source })?;
-        Ok(())
-    }
-
     /// The node at a path; `None` if there is none.
     pub(in crate::write) async fn find(
         &self,
@@ -470,7 +216,7 @@ impl NodeWriter {
     }
 
     /// A document, which must have one of these versions if there are any.
-    async fn read_known(
+    pub(super) async fn read_known(
         &self,
         key: &StoreKey,
         known: &[&Version],

@@ -1,18 +1,22 @@
 //! PUT with `create`: an npy file becomes a new array.
 //!
 //! The shape and the type are those in the file's head. The chunks are stored first, each only where there is none, and the document
-//! last. So an array of which a part failed is not there, and of several clients that create one none changes that of another.
+//! last. So an array of which a part failed is not there. No other node is made at the path meanwhile.
+
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::time::timeout;
+use tracing::Instrument;
 
 use super::body_format::BodyFormat;
-use super::outcome::unparsed;
+use super::outcome::{WriteProgress, unparsed};
 use super::query::PutQuery;
 use super::request::PutRequest;
 use super::run::run;
@@ -23,7 +27,7 @@ use crate::http::problem::Problem;
 use crate::parse::{NpyHead, ParseError, parse_npy_head};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
-use crate::write::{NewNode, NodeWriteError};
+use crate::write::{NewNode, NewValues, NodeDocuments, NodeWriteError, NodeWriter};
 
 /// Creates the array of a body.
 ///
@@ -53,18 +57,59 @@ pub(super) async fn create(
         let may_make = may_make(Caller::of(&head.extensions), &target.mount.name);
         let array = nodes.check_new(&target.path, &documents, may_make).await;
         let array = array.map_err(conflict)?.ok_or_else(|| Problem::from_class(ErrorClass::Internal))?;
-        let claim = nodes.claim(&target.path).await.map_err(problem)?;
         let request = PutRequest::of_new(state, array, query, &head)?;
-        Ok((nodes, documents, claim, request, body))
+        let values = request.new_values()?;
+        Ok((nodes, NewArray { documents, values }, request, body))
     };
     let prepared = prepare.await.map_err(|problem: Problem| problem.extension("written", false));
-    let (nodes, documents, claim, request, body) = prepared?;
-    let mut answer = run(&request, state, &head, body).await.map_err(|problem| left(problem, &target))?;
-    let path = target.path.clone();
-    let created = committed(state, async move { nodes.create(&path, &documents, Some(claim)).await });
-    created.await.map_err(|problem| left(problem.extension("written", "some"), &target))?;
+    let (nodes, array, request, body) = prepared?;
+    let (state, place) = (state.clone(), target.clone());
+    // If the client goes away, the body ends, and the creation with it: it has the lease of the path, which it gives back.
+    let made = tokio::spawn(
+        async move { make(&state, &place, nodes, array, (&request, &head, body)).await }.in_current_span(),
+    );
+    let made = made.await.map_err(|panic| Problem::internal(Arc::new(panic)))?;
+    let mut answer = made.map_err(|problem| left(problem, &target))?;
     *answer.status_mut() = StatusCode::CREATED;
     put_location(answer.headers_mut(), &target);
+    Ok(answer)
+}
+
+/// An array that is created.
+struct NewArray {
+    documents: NodeDocuments,
+    /// Its values, once all are stored.
+    values: NewValues,
+}
+
+/// Stores the elements of a new array, and then its documents.
+async fn make(
+    state: &AppState,
+    target: &NodeTarget,
+    nodes: NodeWriter,
+    array: NewArray,
+    (request, head, body): (&PutRequest, &Parts, Body),
+) -> Result<Response, Problem> {
+    let begun = nodes.begin(&target.path).await;
+    let mut creation = begun.map_err(|error| conflict(error).extension("written", false))?;
+    let mut progress = WriteProgress::default();
+    let taken = creation.hold(run(request, state, head, body, &mut progress)).await;
+    let answer = match taken {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(problem)) => {
+            // While a value may still arrive, no other node is made: the lease ends by itself.
+            if !progress.written().is_unknown {
+                creation.abandon(progress.written().values > 0).await;
+            }
+            return Err(problem);
+        }
+        Err(error) => {
+            let problem = progress.lost(problem(error));
+            return Err(progress.describe(problem));
+        }
+    };
+    let finish = committed(state, async move { creation.finish(&array.documents, &array.values).await });
+    finish.await.map_err(|problem| problem.extension("written", "some"))?;
     Ok(answer)
 }
 

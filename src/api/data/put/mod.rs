@@ -36,6 +36,7 @@ use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 pub(crate) use body_format::BodyFormat;
 pub(crate) use held::{JSON_RATIO, ParseBody};
+use outcome::WriteProgress;
 pub(crate) use outcome::{too_long_to_hold, unparsed};
 pub(crate) use query::BodyParams;
 use query::PutQuery;
@@ -97,7 +98,8 @@ pub(crate) enum PutResponses {
     /// written.
     #[response(status = 501)]
     Unsupported,
-    /// Other servers wrote the same values at each attempt, or this server is overloaded.
+    /// Other servers wrote the same values at each attempt, another request makes a node at the path (`create`), or this server is
+    /// overloaded.
     #[response(status = 503)]
     Contended,
 }
@@ -238,5 +240,5 @@ async fn write(
         PutRequest::new((state, &target), &node, (subset, positions), &query, &head)
     };
     let request = prepare.await.map_err(|problem| problem.extension("written", false))?;
-    run(&request, state, &head, body).await
+    run(&request, state, &head, body, &mut WriteProgress::default()).await
 }

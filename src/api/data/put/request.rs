@@ -27,7 +27,7 @@ use crate::render::{FormatOptions, NanMode};
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
 use crate::store::{ValueInfo, Version};
-use crate::write::{VersionCheck, WriteChecks, WriteError, WritePlan, Written};
+use crate::write::{NewValues, VersionCheck, WriteChecks, WriteError, WritePlan, Written};
 
 /// The header that counts what was written.
 const ZARRD_WRITTEN: HeaderName = HeaderName::from_static("zarrd-written");
@@ -90,6 +90,17 @@ impl PutRequest {
     ) -> Result<Self, Problem> {
         let subset = Subset::full(&array.metadata().shape);
         Self::of_array(state, (Arc::new(array), None), (subset, None), query, head)
+    }
+
+    /// The values of an array that is created, once all are stored: each chunk is one.
+    ///
+    /// # Errors
+    /// The problem of a key that is none.
+    pub(super) fn new_values(&self) -> Result<NewValues, Problem> {
+        let count = self.plan.values();
+        let first = vec![0; self.array.metadata().shape.len()];
+        let sample = if count > 0 { Some(self.array.stored_key(&first)?.key) } else { None };
+        Ok(NewValues { count, sample })
     }
 
     fn of_array(

@@ -12,7 +12,7 @@ use crate::api::held::Held;
 use crate::http::problem::Problem;
 use crate::services::state::AppState;
 
-/// Takes the body of a request and writes its elements.
+/// Takes the body of a request and writes its elements. What is written goes to `progress`.
 ///
 /// # Errors
 /// The problem of the body or of the write, with what is written by then.
@@ -21,6 +21,7 @@ pub(super) async fn run(
     state: &AppState,
     head: &Parts,
     body: Body,
+    progress: &mut WriteProgress,
 ) -> Result<Response, Problem> {
     let options = *state.engine.writer.options();
     let in_body = if request.is_held {
@@ -31,11 +32,10 @@ pub(super) async fn run(
     let bytes = state.engine.writer.working_bytes(&request.plan).saturating_add(in_body);
     let permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), bytes).await;
     let permit = Held::new(permit.map_err(|problem| problem.extension("written", false))?);
-    let mut progress = WriteProgress::default();
     let taken = if request.is_held {
-        held::run(request, state, head, body, &permit, &mut progress).await
+        held::run(request, state, head, body, &permit, progress).await
     } else {
-        streamed::run(request, state, body, &permit, &mut progress).await
+        streamed::run(request, state, body, &permit, progress).await
     };
     match taken {
         Ok(()) => Ok(request.respond(progress.written())),

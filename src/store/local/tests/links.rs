@@ -257,3 +257,36 @@ async fn a_link_put_in_place_of_a_directory_while_it_is_read_never_leads_out() {
     stop.store(true, Ordering::Relaxed);
     swap.join().unwrap();
 }
+
+#[tokio::test]
+async fn a_place_has_one_name_however_many_links_lead_there() {
+    let (_directory, root) = tree();
+    symlink("../inside", root.join("inside/back")).unwrap();
+    for by_kernel in [true, false] {
+        for (symlinks, follows) in
+            [(Symlinks::Deny, false), (Symlinks::Within, true), (Symlinks::Follow, true)]
+        {
+            let options = LocalOptions { symlinks, ..LocalOptions::default() };
+            let mut store = LocalStore::open(&root, &options).unwrap();
+            resolve_by_hand_unless(by_kernel, &mut store);
+            for (named, place) in [
+                ("", ""),
+                ("inside/", "inside"),
+                ("inside/none/deeper/", "inside/none/deeper"),
+                ("none/deeper/", "none/deeper"),
+                ("directory-in/", "inside"),
+                ("directory-in/none/deeper/", "inside/none/deeper"),
+                ("inside/back/back/x/", "inside/x"),
+                ("here/here/inside/", "inside"),
+                ("here/", ""),
+            ] {
+                let name = store.place_name(&prefix(named)).await.unwrap();
+                let expected = if follows { place } else { named.trim_end_matches('/') };
+                assert_eq!(String::from_utf8(name).unwrap(), expected, "{named} {symlinks:?} {by_kernel}");
+            }
+            // Behind a link that is not followed there is no array.
+            let out = store.place_name(&prefix("directory-out/")).await.unwrap();
+            assert_eq!(out.ends_with(b"outside"), follows, "{symlinks:?}");
+        }
+    }
+}

@@ -9,13 +9,15 @@ use super::error::NodeCopyError;
 use super::node_copy::{NodeCopy, NodeTransfer};
 use super::plan::NodeCopyPlan;
 use super::values::leased;
-use crate::key::NodePath;
+use crate::key::{NodePath, StoreKey};
 use crate::metadata::ZarrFormat;
 use crate::store::{StoreError, ValueBody, Version, WriteCondition};
+use crate::write::guarded::WriteGuard;
 use crate::write::nodes::changed_node::{ChangedNode, GroupWithCopies};
 use crate::write::nodes::consolidated_copies::{CopyChange, ZMETADATA};
 use crate::write::nodes::documents::{ZARR_JSON, ZARRAY, ZGROUP};
 use crate::write::nodes::error::NodeWriteError;
+use crate::write::nodes::new_documents::StoredDocuments;
 use crate::write::nodes::stored_document::{ancestors, array_of};
 use crate::write::uncached::as_stored;
 
@@ -65,24 +67,68 @@ impl NodeCopy {
         })
     }
 
-    /// Stores the documents, the node's own at the end.
+    /// Stores the documents, the node's own at the end, if all that was stored before it is there. Otherwise, or if it is not afterwards,
+    /// the node is not made, and the documents of nodes below it are erased again. `values` are the number of values, and the first one.
     pub(super) async fn store_documents(
         &self,
         plan: &mut NodeCopyPlan,
+        values: (u64, Option<StoreKey>),
+        has_written: &AtomicBool,
+    ) -> Result<(), NodeCopyError> {
+        let mut stored = StoredDocuments::new();
+        let outcome = self.store_steps(plan, values, &mut stored, has_written).await;
+        let is_overtaken = matches!(
+            outcome,
+            Err(NodeCopyError::Node(NodeWriteError::ValuesChanged { .. } | NodeWriteError::Exists { .. }))
+        );
+        // Without the lease, they may be those of another copy as well.
+        if is_overtaken && plan.lease.check().await.is_ok() {
+            self.to.writer.revoke(stored).await;
+        }
+        outcome
+    }
+
+    async fn store_steps(
+        &self,
+        plan: &mut NodeCopyPlan,
+        (mut count, mut first): (u64, Option<StoreKey>),
+        stored: &mut StoredDocuments,
         has_written: &AtomicBool,
     ) -> Result<(), NodeCopyError> {
         let NodeCopyPlan { documents, lease, .. } = plan;
+        self.check_all_stored(count).await?;
         for step in steps(documents) {
-            let mut versions = Vec::new();
-            for batch in step.chunks(BATCH) {
-                let stored = batch.iter().map(|document| self.store_document(document, has_written));
-                versions.extend(leased(lease, each(stored.collect())).await?);
+            let is_last = step.iter().any(CopiedDocument::makes_the_node);
+            if is_last && step.len() < documents.len() {
+                self.check_all_stored(count).await?;
             }
-            if step.iter().any(CopiedDocument::makes_the_node) {
-                self.check_formats(step, &versions).await?;
+            for batch in step.chunks(BATCH) {
+                let store = batch.iter().map(|document| self.store_document(document, has_written));
+                let versions = leased(lease, each(store.collect())).await?;
+                for (document, version) in batch.iter().zip(versions) {
+                    stored.push((self.to.key(&document.relative)?, version));
+                }
+            }
+            if is_last {
+                self.check_formats(step).await?;
+                if let Some(first) = &first {
+                    self.check_stored(first).await?;
+                }
+            }
+            count = count.saturating_add(step.len() as u64);
+            if first.is_none() {
+                first = stored.first().map(|(key, _)| key.clone());
             }
         }
         Ok(())
+    }
+
+    /// Checks that as many values are stored below the target as were copied.
+    async fn check_all_stored(&self, count: u64) -> Result<(), NodeCopyError> {
+        let path = &self.to.path;
+        let listed = self.to.writer.count_below(path, count).await;
+        let listed = listed.map_err(|source| NodeCopyError::value(path.prefix().as_str(), source))?;
+        if listed.is_some_and(|listed| listed < count) { Err(self.values_changed()) } else { Ok(()) }
     }
 
     /// Stores a document. Returns its version, if the backend reports it.
@@ -111,28 +157,13 @@ impl NodeCopy {
         }
     }
 
-    /// Checks that no other client has made a node of another format at the path meanwhile. Otherwise, the node is not made.
-    async fn check_formats(
-        &self,
-        step: &[CopiedDocument],
-        versions: &[Option<Version>],
-    ) -> Result<(), NodeCopyError> {
+    /// Checks that no other client has made a node of another format at the path meanwhile.
+    async fn check_formats(&self, step: &[CopiedDocument]) -> Result<(), NodeCopyError> {
         for name in [ZARR_JSON, ZARRAY, ZGROUP] {
-            if step.iter().any(|document| document.name() == name) {
-                continue;
+            let is_own = step.iter().any(|document| document.name() == name);
+            if !is_own && self.to.writer.is_stored(&self.to.key(name)?).await? {
+                return Err(NodeWriteError::Exists { path: self.to.path.clone() }.into());
             }
-            let key = self.to.key(name)?;
-            let found = as_stored(&**self.to.store()).head(&key).await;
-            if found.map_err(|source| NodeCopyError::value(key.as_str(), source))?.is_none() {
-                continue;
-            }
-            for (document, version) in step.iter().zip(versions) {
-                let Some(version) = version.as_ref().and_then(Version::pin) else { continue };
-                let condition = WriteCondition::IfVersion(version.clone());
-                // What cannot be erased is refused by the next copy, which says so.
-                drop(self.to.store().erase(&self.to.key(&document.relative)?, condition).await);
-            }
-            return Err(NodeWriteError::Exists { path: self.to.path.clone() }.into());
         }
         Ok(())
     }

@@ -145,7 +145,7 @@ impl NodeCopyError {
 impl From<LeaseError> for NodeCopyError {
     fn from(error: LeaseError) -> Self {
         match error {
-            LeaseError::Owned | LeaseError::Lost => Self::Busy,
+            LeaseError::Owned | LeaseError::Making | LeaseError::Lost => Self::Busy,
             LeaseError::NoConditions => Self::NoConditions,
             error => Self::Node(error.into()),
         }

@@ -6,7 +6,8 @@
 //!   Documents are those that the source had before its values were listed, so that each element that they count is there.
 //! - Nothing is replaced. What is at the target already must be equal to what the source has under the same key, as a copy leaves
 //!   it that broke off. So the same copy can be made again, and goes on.
-//! - One copy at a time is made to a path: it has the path's lease.
+//! - One node at a time is made at a path: a copy has the path's lease.
+//! - If something of it is erased meanwhile, the node is not made, and the source of a move stays. `erasure` says why that is noticed.
 //! - A move erases the source after that: its documents first, so that no reader sees a part of it, and each value on the condition
 //!   that it is the one that was copied. What was written to the source in the meantime is kept.
 //! - A move that broke off while it erased the source goes on with that when it is made again, if all that is left of the source is

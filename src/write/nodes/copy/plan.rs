@@ -81,8 +81,7 @@ impl NodeCopy {
             return Err(NodeCopyError::Overlapping);
         }
         to.writer.check_place(&to.path, may_make).await?;
-        let owner = to.writer.writer.new_owner();
-        let lease = to.writer.take_lease(&to.path, &owner).await?;
+        let lease = to.writer.take_lease_to_make(&to.path).await?;
         let mut memory = Reservation::new(Some(&to.writer.budget));
         match self.documents(&mut memory).await {
             Ok((listed, documents)) => {
@@ -99,7 +98,7 @@ impl NodeCopy {
                 })
             }
             Err(error) => {
-                lease.release().await;
+                lease.end_unmade(false).await;
                 Err(error)
             }
         }
@@ -123,10 +122,8 @@ impl NodeCopy {
         &self,
         memory: &mut Reservation,
     ) -> Result<(ListedSource, Vec<CopiedDocument>), NodeCopyError> {
-        // Of copies to the path, this one alone goes on now: one that has ended since may have made the node.
-        if self.to.writer.find(&self.to.path).await?.is_some() {
-            return Err(NodeWriteError::Exists { path: self.to.path.clone() }.into());
-        }
+        // Of those who make a node at the path, this one alone goes on now: one that has ended since may have made it.
+        self.to.writer.check_no_document(&self.to.path).await?;
         let listed = self.list().await?;
         let documents = self.from.read_documents(&listed.documents, memory).await?;
         if !documents.last().is_some_and(CopiedDocument::makes_the_node) {

@@ -2,10 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::copied_document::CopiedDocument;
 use super::copied_versions::CopiedVersions;
 use super::error::{NodeCopyError, NodeCopyFailure};
 use super::node_copy::{NodeCopy, NodeTransfer};
 use super::plan::NodeCopyPlan;
+use super::values::CopiedValues;
 
 impl NodeCopy {
     /// Makes the copy, and for a move erases the source.
@@ -15,9 +17,16 @@ impl NodeCopy {
     pub async fn run(self, mut plan: NodeCopyPlan) -> Result<(), NodeCopyFailure> {
         let has_written = AtomicBool::new(false);
         let outcome = self.steps(&mut plan, &has_written).await;
-        // While a value may still arrive, no other copy begins: the lease ends by itself.
-        if outcome.as_ref().err().is_none_or(NodeCopyError::is_settled) {
-            plan.lease.release().await;
+        match &outcome {
+            // While a value may still arrive, no other copy begins: the lease ends by itself.
+            Err(error) if !error.is_settled() => {}
+            // The node was there before.
+            _ if plan.at_target.is_some() => plan.lease.end_unmade(false).await,
+            Ok(()) => plan.lease.end_made().await,
+            Err(error) if error.is_complete() => plan.lease.end_made().await,
+            Err(_) => {
+                plan.lease.end_unmade(has_written.load(Ordering::Relaxed) || plan.has_leftovers).await;
+            }
         }
         outcome.map_err(|error| {
             let has_written = has_written.load(Ordering::Relaxed) || error.is_complete();
@@ -33,9 +42,14 @@ impl NodeCopy {
         let made = self.to.writer.make_groups_above(&self.to.path, plan.format, &mut has_made).await;
         has_written.fetch_or(has_made, Ordering::Relaxed);
         made?;
-        let versions = self.copy_values(plan, has_written).await?;
+        let CopiedValues { versions, count, first } = self.copy_values(plan, has_written).await?;
         self.check_source(plan).await?;
-        self.store_documents(plan, has_written).await?;
+        self.store_documents(plan, (count, first), has_written).await?;
+        let (to, own) = (&self.to, plan.documents.last().map_or("", CopiedDocument::name));
+        let restored = to.writer.restore_groups_above(&to.path, plan.format, own).await;
+        restored.map_err(|error| {
+            NodeCopyError::from(error).after_storing("a group above it could not be made again")
+        })?;
         let updated = self.update_copies_above(plan).await;
         updated
             .map_err(|error| error.after_storing("consolidated metadata above it could not be changed"))?;

@@ -1,14 +1,11 @@
 //! Values are copied as they are stored, several at a time.
 
 use std::future::ready;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::try_join;
 use futures::stream::{TryChunksError, TryStreamExt};
-use tokio::time::timeout;
 
 use super::copied_document::document_name;
 use super::copied_versions::CopiedVersions;
@@ -21,11 +18,18 @@ use crate::key::StoreKey;
 use crate::store::{ByteRange, ListEntry, StoreError, ValueInfo, ValueStream, WriteCondition};
 use crate::write::guarded::WriteGuard;
 use crate::write::lease::ArrayLease;
+use crate::write::nodes::error::NodeWriteError;
 use crate::write::pause::{ATTEMPTS, pause};
 use crate::write::uncached::as_stored;
 
-/// How often the lease of the target is checked, and renewed where it ends soon.
-const CHECKED_EVERY: Duration = Duration::from_secs(1);
+/// The values of a node that were copied.
+pub(super) struct CopiedValues {
+    /// Which they were, of a move.
+    pub(super) versions: CopiedVersions,
+    pub(super) count: u64,
+    /// The key of the first one at the target.
+    pub(super) first: Option<StoreKey>,
+}
 
 /// What has become of a value.
 enum CopiedValue {
@@ -39,31 +43,26 @@ enum CopiedValue {
     Different,
 }
 
-/// Does a part of the work under a lease, which is held to the end of it.
+/// Does a part of the work under a lease, which is checked before, and held to the end of it.
 pub(super) async fn leased<T>(
     lease: &mut ArrayLease,
     work: impl Future<Output = Result<T, NodeCopyError>>,
 ) -> Result<T, NodeCopyError> {
     lease.check().await?;
-    let mut work = pin!(work);
-    loop {
-        match timeout(CHECKED_EVERY, work.as_mut()).await {
-            Ok(done) => return done,
-            Err(_not_yet) => lease.check().await?,
-        }
-    }
+    lease.hold(work).await?
 }
 
 impl NodeCopy {
-    /// Copies all values but the documents. Returns which they were, for a move.
+    /// Copies all values but the documents.
     pub(super) async fn copy_values(
         &self,
         plan: &mut NodeCopyPlan,
         has_written: &AtomicBool,
-    ) -> Result<CopiedVersions, NodeCopyError> {
+    ) -> Result<CopiedValues, NodeCopyError> {
         let (from, budget) = (&self.from, &self.to.writer.budget);
         let (mut versions, in_flight) = (CopiedVersions::new(budget), CopiesInFlight::new(budget));
-        let (limit, mut count) = (from.writer.writer.options().max_values, 0_u64);
+        let (limit, mut listed) = (from.writer.writer.options().max_values, 0_u64);
+        let (mut count, mut first) = (0_u64, None);
         let has_leftovers = plan.has_leftovers;
         let listing = from.store().list_prefix(from.path.prefix(), None);
         let values = listing.try_filter(|entry| ready(document_name(from.relative(&entry.key)).is_none()));
@@ -73,9 +72,13 @@ impl NodeCopy {
         };
         while let Some(batch) = batches.try_next().await.map_err(next)? {
             // The target may be a part of the source by ways that a store does not know: then it grows with each value.
-            count = count.saturating_add(batch.len() as u64);
-            if count > limit {
+            listed = listed.saturating_add(batch.len() as u64);
+            if listed > limit {
                 return Err(NodeCopyError::TooManyValues { limit });
+            }
+            // What is copied into a group that is being erased would keep the erasure from its end.
+            if let Some(first) = &first {
+                self.check_stored(first).await?;
             }
             let in_flight = &in_flight;
             let copies = batch.into_iter().map(|entry| async move {
@@ -83,13 +86,30 @@ impl NodeCopy {
                 Ok(copied.map(|info| (entry.key, info)))
             });
             let copied = leased(&mut plan.lease, each(copies.collect())).await?;
-            if self.transfer == NodeTransfer::Move {
-                for (key, info) in copied.into_iter().flatten() {
+            for (key, info) in copied.into_iter().flatten() {
+                count = count.saturating_add(1);
+                if first.is_none() {
+                    first = Some(self.to.key(from.relative(&key))?);
+                }
+                if self.transfer == NodeTransfer::Move {
                     versions.insert(from.relative(&key), &info.version)?;
                 }
             }
         }
-        Ok(versions)
+        Ok(CopiedValues { versions, count, first })
+    }
+
+    /// Checks that a value that was stored at the target is still there.
+    ///
+    /// # Errors
+    /// [`NodeWriteError::ValuesChanged`]; a failure of the backend.
+    pub(super) async fn check_stored(&self, key: &StoreKey) -> Result<(), NodeCopyError> {
+        if self.to.writer.is_stored(key).await? { Ok(()) } else { Err(self.values_changed()) }
+    }
+
+    /// The error of a copy whose values others have erased.
+    pub(super) fn values_changed(&self) -> NodeCopyError {
+        NodeWriteError::ValuesChanged { path: self.to.path.clone() }.into()
     }
 
     /// Copies a value. Returns what was copied; `None` if it was erased meanwhile.
