@@ -50,9 +50,11 @@ def stored(tmp_path_factory):
 
 def typed(visit, stored, path, text):
     """What a page does with a text in the field of its first dimension: the complaint, and the index in the URL."""
-    steps = [SHOWN, ["pause", 300], ["fill", ".index", text], ["pause", 500], ["evaluate", COMPLAINT]]
+    steps = [SHOWN, ["pause", 300], ["fill", ".index", text], ["pause", 500], ["evaluate", "document.querySelector('.index').value"], ["evaluate", COMPLAINT]]
     found = visit(f"{stored.base}/view/m/{path}", steps=steps)
     assert not found["said"], found["said"]
+    # The index that a coordinate stands for is in the field.
+    assert found["values"][-1][0] or found["values"][-2].isdigit()
     return found["values"][-1][0], found["url"]
 
 
@@ -239,3 +241,12 @@ def test_a_profile_has_a_curve_for_each_channel_that_is_shown(visit, stored):
 def test_a_profile_of_a_photograph_has_a_curve_for_each_colour(visit, stored):
     [plot, *_] = profiled(visit, stored, "photo?at=7,9", 2)
     assert "red 30 values" in plot and "green 30 values" in plot and "blue 30 values" in plot
+
+
+def test_after_a_click_on_the_picture_arrows_pan(visit, stored):
+    steps = [SHOWN, ["key", "ArrowRight"], ["pause", 500], ["click", "#stage canvas"], ["key", "+"], ["key", "ArrowRight"], ["pause", 700]]
+    found = visit(f"{stored.base}/view/m/clim/t2m", steps=steps)
+    assert "slice=1," in found["url"] and "box=" in found["url"]
+    # Beside it, they step again.
+    found = visit(f"{stored.base}/view/m/clim/t2m", steps=[*steps, ["click", "#cost"], ["key", "ArrowRight"], ["pause", 700]])
+    assert "slice=2," in found["url"] and "box=" in found["url"]

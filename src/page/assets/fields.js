@@ -56,14 +56,18 @@ export function indexOf(text, length, known) {
   const { values } = known;
   const isText = (/** @type {any} */ value) => known.date || typeof value === "string";
   const isNamed = (/** @type {any} */ value) => known.text(value) === text || (isText(value) && plain(known.text(value)).startsWith(plain(text)));
-  if (text === "latest") return values.reduce((best, value, at) => (value > values[best] || values[best] !== values[best] ? at : best), 0);
+  const places = values.map((value) => (typeof value === "number" ? value : known.date?.(value) ?? NaN));
+  const hasNumbers = places.some(Number.isFinite);
+  if (text === "latest") return last(hasNumbers ? places : values);
   const exact = text ? values.findIndex(isNamed) : -1;
   if (exact >= 0) return exact;
   const wanted = known.date ? known.date(text) : numberOf(text);
-  const places = values.map((value) => (typeof value === "number" ? value : known.date?.(value) ?? NaN));
-  if (wanted === null || !places.some(Number.isFinite)) return `Not used: this is no index or coordinate such as ${known.text(values[0])}.`;
+  if (wanted === null || !hasNumbers) return `Not used: this is no index or coordinate such as ${known.text(values[0])}.`;
   return nearest(places, wanted) ?? `Not used: no coordinate is near; they go from ${known.text(values[0])} to ${known.text(values[values.length - 1])}.`;
 }
+
+/** The place of the largest number or the last text. @param {any[]} values */
+const last = (values) => values.reduce((best, value, at) => (value > values[best] || Number.isNaN(values[best]) ? at : best), 0);
 
 /**
  * The place of the nearest of some numbers: before the smallest and after the largest at most half a step away.

@@ -368,6 +368,8 @@ export class Viewer {
     if (!context) return;
     const image = context.createImageData(width, height);
     const pixels = new Uint32Array(image.data.buffer);
+    const lock = byId("lock")?.closest("label");
+    if (lock) lock.hidden = this.isCategories && !this.channels.length;
     if (this.channels.length) this.paintChannels(pixels);
     else if (parts > 1) this.paintColors(pixels, parts);
     else if (this.isCategories) {
@@ -465,10 +467,11 @@ export class Viewer {
     const [left, right] = [Math.max(0, Math.floor((seen.x - box.x) * fx)), Math.min(width, Math.ceil((seen.x + seen.w - box.x) * fx))];
     const [top, bottom] = [Math.max(0, Math.floor((seen.y - box.y) * fy)), Math.min(height, Math.ceil((seen.y + seen.h - box.y) * fy))];
     if (right - left === width && bottom - top === height) return values;
-    return Float64Array.from({ length: Math.max(0, right - left) * Math.max(0, bottom - top) }, (_, at) => {
-      const row = Math.floor(at / (right - left));
-      return values[(top + row) * width + left + (at - row * (right - left))];
-    });
+    const found = [];
+    for (let y = top; y < bottom; y += 1) {
+      for (let at = y * width + left; at < y * width + right; at += 1) found.push(values[at]);
+    }
+    return found;
   }
 
   /** @param {Uint32Array} colors @param {[number, number]} range */
@@ -846,7 +849,9 @@ export class Viewer {
         if (!/^\d+$/.test(text)) await this.hasCoordinates;
         const index = indexOf(text, this.config.shape[dim], this.coordinates.get(dim));
         complain(input, typeof index === "string" ? index : "");
-        if (typeof index === "number") this.setIndex(dim, index);
+        if (typeof index !== "number") return;
+        input.value = String(index);
+        this.setIndex(dim, index);
       });
       row.querySelectorAll(".step").forEach((step, at) => step.addEventListener("click", (event) => {
         event.preventDefault();
