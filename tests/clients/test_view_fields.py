@@ -71,7 +71,7 @@ def test_an_index_or_a_coordinate_is_used(visit, stored, typed, index):
     if typed == "20":
         # A whole number is an index, and there are five.
         typed = "20.0"
-    steps = [SHOWN, ["pause", 500], ["fill", ".index", typed], ["pause", 500], ["evaluate", COMPLAINT]]
+    steps = [SHOWN, ["fill", ".index", "1"], ["pause", 500], ["fill", ".index", typed], ["pause", 500], ["evaluate", COMPLAINT]]
     found = visit(f"{stored.base}/view/m/cube", steps=steps)
     assert found["values"][-1] == ["", "", "", ""] and f"slice={index},:,:" in found["url"]
 
