@@ -66,12 +66,12 @@ def test_an_index_that_is_none_is_named_and_the_old_one_stays(visit, stored, typ
     assert found["values"][-1] == ["", "", "", ""] and "slice=4,:,:" in found["url"]
 
 
-@pytest.mark.parametrize(("typed", "index"), [("4", 4), ("-1", 4), ("29.9", 3), ("20", 2)])
+@pytest.mark.parametrize(("typed", "index"), [("4", 4), ("-1", 0), ("29.9", 3), ("20", 2)])
 def test_an_index_or_a_coordinate_is_used(visit, stored, typed, index):
     if typed == "20":
         # A whole number is an index, and there are five.
         typed = "20.0"
-    steps = [SHOWN, ["pause", 500], ["fill", ".index", typed], ["pause", 500], ["evaluate", COMPLAINT]]
+    steps = [SHOWN, ["fill", ".index", "1"], ["pause", 500], ["fill", ".index", typed], ["pause", 500], ["evaluate", COMPLAINT]]
     found = visit(f"{stored.base}/view/m/cube", steps=steps)
     assert found["values"][-1] == ["", "", "", ""] and f"slice={index},:,:" in found["url"]
 

@@ -165,7 +165,7 @@ if (cloud) {
 const KEYS = [
   ["?", "this help"], ["/", "filter the nodes"], ["j k", "next, previous node"], ["Enter", "open it"], ["u", "up"], ["1 – 7", "tabs"],
   ["← →", "step along a dimension"], ["Shift", "ten steps"], ["↑ ↓", "choose a dimension"], ["Space", "play, pause"],
-  ["+ − 0", "zoom in, out, fit"], ["arrows", "pan, on the picture"], ["a", "automatic range"], ["l", "same range for all slices"],
+  ["+ − 0", "zoom in, out, fit"], ["arrows", "pan, after a click on the picture"], ["a", "automatic range"], ["l", "same range for all slices"],
   ["c C", "next, previous colours"], ["g", "chunk grid"], ["p", "profiles at the centre"], ["y", "copy the link"], ["s", "save as PNG"],
 ];
 

@@ -1,6 +1,6 @@
 // Colour tables: 256 colours between stops, and colours of categories.
 
-import { partBelow } from "./decode.js";
+import { extremes, partBelow, percentiles, typeRange } from "./decode.js";
 
 // Tables of 256 colours, three bytes each. Viridis, magma, inferno and plasma are by Stéfan van der Walt and Nathaniel Smith (CC0),
 // cividis is by Jamie Nuñez, Christopher Anderton and Ryan Renslow (CC0), turbo is by Anton Mikhailov (Apache-2.0).
@@ -72,7 +72,7 @@ const STOPS = /** @type {Record<string, string>} */ ({
     "e5d8d1,ecd3c6,f1ccb9,f5c4ad,f7bba0,f7b194,f7a687,f49a7b,f18d6f,ec7f63,e57057,de614c,d55042,cb3e38,c0282f,b40426",
 });
 
-/** The names of the tables. */
+/** The names of the tables, which `_r` at the end reverses. */
 export const NAMES = ["viridis", "magma", "inferno", "plasma", "cividis", "gray", "turbo", "RdBu", "Spectral", "coolwarm"];
 
 /** @param {string} text @returns {[number, number, number]} */
@@ -127,11 +127,12 @@ const categories = new Map();
  * @returns {number} A pixel.
  */
 export function category(label) {
-  if (!label) return 0;
-  let known = categories.get(label);
+  const whole = Math.trunc(label);
+  if (!whole) return 0;
+  let known = categories.get(whole);
   if (known === undefined) {
-    known = hashed(BigInt(Math.trunc(label)));
-    categories.set(label, known);
+    known = hashed(Number.isFinite(whole) ? BigInt(whole) : whole > 0 ? WORD : 0n);
+    categories.set(whole, known);
   }
   return known;
 }
@@ -152,24 +153,67 @@ function hashed(label) {
   return pixel(r, g, b);
 }
 
+/** Whether a picture can have these colours. @param {string} name */
+export const isColormap = (name) => ["", "categories", "none", ...NAMES].includes(name.replace(/_r$/, "")) && !/^(categories|none)?_r$/.test(name);
+
+/** The exponent of `gamma:0.5`; none of other scales. @param {string} scale */
+function gamma(scale) {
+  const exponent = scale.startsWith("gamma:") ? Number(scale.slice(6) || NaN) : NaN;
+  return exponent > 0 && exponent < Infinity ? exponent : null;
+}
+
+/** Whether a picture can have this scale. @param {string} scale */
+export const isScale = (scale) => ["", "linear", "log", "sqrt"].includes(scale) || gamma(scale) !== null;
+
+/**
+ * The range of a picture by a word of `/v1/image`; null where it is that of all pictures of the array.
+ * @param {string} word
+ * @param {() => ArrayLike<number> & {length: number}} values Those of the picture.
+ * @param {{type: string, cf: import("./decode.js").Packing}} config
+ * @param {string} scale
+ * @returns {[number, number] | null}
+ */
+export function rangeOf(word, values, { type, cf }, scale) {
+  if (!word || word === "auto") return null;
+  const ends = word.split(",").map((end) => Number(end.replace("%", "")));
+  const [low, high] =
+    word === "type" ? typeRange(type, cf)
+    : word === "slice" ? extremes(values()) ?? [0, 1]
+    : word.endsWith("%") ? percentiles(values(), ends) ?? [0, 1]
+    : ends;
+  if (scale !== "log" || low > 0) return [low, high];
+  // A logarithmic range begins above 0.
+  return high > 0 ? [high / 1000, high] : [1, 10];
+}
+
+/**
+ * A function from the numbers of a range to their places in it, from 0 to 1.
+ * @param {[number, number]} range
+ * @param {string} scale
+ * @returns {(value: number) => number}
+ */
+export function placer([low, high], scale) {
+  const span = high - low;
+  const linear = span < Infinity ? (/** @type {number} */ value) => (value - low) / span : (/** @type {number} */ value) => partBelow(value, low, high);
+  const factor = (/** @type {number} */ value) => (value / low < Infinity ? Math.log(value / low) : Math.log(value) - Math.log(low));
+  const exponent = gamma(scale);
+  // Without a range, all numbers of it are at its start.
+  if (span <= 0) return () => 0;
+  if (scale === "log" && low > 0) return (value) => factor(value) / factor(high);
+  if (scale === "sqrt") return (value) => Math.sqrt(linear(value));
+  return exponent ? (value) => linear(value) ** exponent : linear;
+}
+
 /**
  * Pixels of numbers by a table.
  * @param {ArrayLike<number>} values
  * @param {Uint32Array} pixels One for each number.
  * @param {Uint32Array} colors
  * @param {[number, number]} range
- * @param {string} scale `linear`, `log` or `sqrt`.
+ * @param {string} scale `linear`, `log`, `sqrt` or `gamma:` and an exponent.
  */
 export function paint(values, pixels, colors, [low, high], scale) {
-  const span = high - low;
-  const factor = (/** @type {number} */ value) => (value / low < Infinity ? Math.log(value / low) : Math.log(value) - Math.log(low));
-  // Without a range, all numbers of it are at its start.
-  const place =
-    span <= 0 ? () => 0
-    : scale === "log" && low > 0 ? (/** @type {number} */ value) => factor(value) / factor(high)
-    : scale === "sqrt" ? (/** @type {number} */ value) => Math.sqrt(partBelow(value, low, high))
-    : span < Infinity ? (/** @type {number} */ value) => (value - low) / span
-    : (/** @type {number} */ value) => partBelow(value, low, high);
+  const place = placer([low, high], scale);
   for (let at = 0; at < pixels.length; at += 1) {
     const value = values[at];
     if (value !== value) pixels[at] = 0;

@@ -118,6 +118,37 @@ export function percentiles(values, wanted) {
 }
 
 /**
+ * The smallest and the largest finite number, if there is one.
+ * @param {ArrayLike<number> & {length: number}} values
+ * @returns {[number, number] | null}
+ */
+export function extremes(values) {
+  let [low, high] = [Infinity, -Infinity];
+  for (let at = 0; at < values.length; at += 1) {
+    const value = values[at];
+    if (!Number.isFinite(value)) continue;
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return low <= high ? [low, high] : null;
+}
+
+/**
+ * The extremes of an integer type, in the numbers that they stand for; 0 and 1 of other types.
+ * @param {string} type
+ * @param {Packing} packing
+ * @returns {[number, number]}
+ */
+export function typeRange(type, packing) {
+  const [, sign, digits] = (packing.as || type).match(/^(u?)int(\d+)$/) ?? [];
+  if (!digits && type !== "bool") return [0, 1];
+  const bits = Number(digits ?? 1);
+  const stored = sign === "" ? [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1] : [0, 2 ** bits - 1];
+  const [one, other] = stored.map((end) => end * (packing.scale ?? 1) + (packing.offset ?? 0));
+  return [Math.min(one, other), Math.max(one, other)];
+}
+
+/**
  * The part of a range that is below a number of it. A range may be wider than the largest number.
  * @param {number} value
  * @param {number} low
@@ -181,6 +212,45 @@ function dates(calendar) {
 }
 
 /**
+ * How times are numbers; `null` of units that are those of no time.
+ * @param {string | null} units
+ * @param {string | null} calendar
+ */
+function timeOf(units, calendar) {
+  const parts = units?.match(/^(\w+) since (\d{1,4}-\d{1,2}-\d{1,2})(?:[T ]([\d:.]+))?/);
+  const calendars = dates(calendar);
+  if (!parts || !calendars || !(parts[1].toLowerCase() in SECONDS)) return null;
+  const [year, month, day] = parts[2].split("-").map(Number);
+  const [hours = 0, minutes = 0, seconds = 0] = (parts[3] || "").split(":").map(Number);
+  const origin = calendars.count(year, month, day) + (((hours || 0) * 60 + (minutes || 0)) * 60 + (seconds || 0)) * 1000;
+  return { calendars, origin, unit: SECONDS[parts[1].toLowerCase()] * 1000 };
+}
+
+const DATE = /^(\d{4})-(\d\d)(?:-(\d\d)(?:[T ](\d\d)(?::(\d\d)(?::(\d\d(?:\.\d+)?))?)?)?)?Z?$/;
+
+/**
+ * A function from dates to the numbers of coordinates, or to milliseconds where these are texts; `null` where they are no times.
+ * @param {string | null} units
+ * @param {string | null} calendar
+ * @param {any[]} values
+ * @returns {((text: string) => number | null) | null}
+ */
+export function dateReader(units, calendar, values) {
+  const areDates = values.length > 0 && values.every((value) => typeof value === "string" && (DATE.test(value) || value === "NaT"));
+  const time = areDates ? { calendars: dates(null), origin: 0, unit: 1 } : timeOf(units, calendar);
+  if (!time?.calendars) return null;
+  const { calendars, origin, unit } = time;
+  return (text) => {
+    const [, year, month, day = "01", hour = 0, minute = 0, second = 0] = text.match(DATE) ?? [];
+    if (!year) return null;
+    const midnight = calendars.count(Number(year), Number(month), Number(day));
+    const isDate = calendars.text(midnight).startsWith(`${year}-${month}-${day}`);
+    const milliseconds = ((Number(hour) * 60 + Number(minute)) * 60 + Number(second)) * 1000;
+    return isDate && milliseconds < DAY ? (midnight + milliseconds - origin) / unit : null;
+  };
+}
+
+/**
  * A function from coordinates to text: dates, where the units are those of a time.
  * @param {string | null} units
  * @param {string | null} calendar
@@ -194,13 +264,9 @@ export function labeller(units, calendar, values) {
     if (away && value < 0) return `${Number((-value).toPrecision(7))}${away}`;
     return `${Number(value.toPrecision(7))}${units ? SHORT[units] || ` ${units}` : ""}`;
   };
-  const parts = units?.match(/^(\w+) since (\d{1,4}-\d{1,2}-\d{1,2})(?:[T ]([\d:.]+))?/);
-  const calendars = dates(calendar);
-  if (!parts || !calendars || !(parts[1].toLowerCase() in SECONDS)) return number;
-  const [year, month, day] = parts[2].split("-").map(Number);
-  const [hours = 0, minutes = 0, seconds = 0] = (parts[3] || "").split(":").map(Number);
-  const origin = calendars.count(year, month, day) + (((hours || 0) * 60 + (minutes || 0)) * 60 + (seconds || 0)) * 1000;
-  const unit = SECONDS[parts[1].toLowerCase()] * 1000;
+  const time = timeOf(units, calendar);
+  if (!time) return number;
+  const { calendars, origin, unit } = time;
   const isDaily = values.every((value) => ((origin + value * unit) / DAY) % 1 === 0);
   return (value) => {
     const text = typeof value === "number" ? calendars.text(origin + value * unit) : "";

@@ -1,6 +1,6 @@
 // Lines with axes, as SVG.
 
-import { partBelow } from "./decode.js";
+import { extremes, partBelow } from "./decode.js";
 import { element, numberText, svg } from "./element.js";
 
 /**
@@ -27,22 +27,23 @@ function ticks(low, high, most) {
 }
 
 /**
+ * One of the curves of a plot. Those with names have colours of their own.
+ * @typedef {{values: ArrayLike<number> & {length: number}, name: string, color: string}} Curve
+ */
+
+/**
  * A line plot.
- * @param {{values: ArrayLike<number> & {length: number}, low?: ArrayLike<number>, high?: ArrayLike<number>,
+ * @param {{values: ArrayLike<number> & {length: number}, low?: ArrayLike<number>, high?: ArrayLike<number>, curves?: Curve[],
  *   label(at: number): string, title: string, units?: string | null, cursor?: number | null,
  *   width?: number, height?: number, start?: number, step?: number, pick?(at: number): void, select?(first: number, last: number): void}} options
  * @returns {HTMLElement}
  */
 export function line(options) {
   const { values, label, title, cursor = null, width = 640, height = 240, start = 0, step = 1 } = options;
+  const curves = options.curves ?? [{ values, name: "", color: "" }];
   const [left, right, top, bottom] = [58, 12, 8, 26];
-  let low = Infinity;
-  let high = -Infinity;
-  for (let at = 0; at < values.length; at += 1) {
-    const [least, most] = [options.low ? options.low[at] : values[at], options.high ? options.high[at] : values[at]];
-    if (Number.isFinite(least) && least < low) low = least;
-    if (Number.isFinite(most) && most > high) high = most;
-  }
+  const all = [options.low, options.high, ...curves.map((one) => one.values)].flatMap((one) => (one && extremes(one)) || []);
+  let [low, high] = [Math.min(...all), Math.max(...all)];
   if (low > high) [low, high] = [0, 1];
   if (low === high) [low, high] = [low - Math.abs(low || 1) * 0.05, high + Math.abs(high || 1) * 0.05];
   const last = Math.max(values.length - 1, 1);
@@ -61,7 +62,7 @@ export function line(options) {
     drawing.append(svg("text", { x: x(at), y: height - 8, "text-anchor": anchor }, label(start + at * step)));
   }
   if (options.low && options.high) drawing.append(svg("path", { class: "band", d: band(options, x, y, values.length) }));
-  drawing.append(svg("path", { class: "curve", d: curve(values, x, y) }));
+  for (const one of curves) drawing.append(...strokes(curve(one.values, x, y), one.color));
   const mark = svg("path", { class: "cursor", d: cursor === null ? "" : `M${x(cursor)} ${top}V${height - bottom}` });
   drawing.append(mark);
   const readout = element("p", { class: "cost" }, summary(options));
@@ -73,7 +74,8 @@ export function line(options) {
   drawing.addEventListener("pointermove", (event) => {
     const place = at(event);
     mark.setAttribute("d", `M${x(place)} ${top}V${height - bottom}`);
-    readout.textContent = `${label(start + place * step)}: ${numberText(values[place])}${options.units ? ` ${options.units}` : ""}`;
+    const numbers = curves.map((one) => `${one.name ? `${one.name} ` : ""}${numberText(one.values[place])}`).join(", ");
+    readout.textContent = `${label(start + place * step)}: ${numbers}${options.units ? ` ${options.units}` : ""}`;
   });
   if (options.pick) {
     drawing.addEventListener("click", (event) => options.pick?.(start + at(event) * step));
@@ -91,14 +93,37 @@ export function line(options) {
       first = null;
     });
   }
-  return element("div", {}, drawing, readout);
+  const key = curves.filter((one) => one.name).flatMap((one) => {
+    const sample = element("span", { "aria-hidden": "true" });
+    Object.assign(sample.style, { display: "inline-block", width: "1.4em", height: "0.5em", border: "1px solid", marginRight: "0.3em", background: one.color });
+    return [sample, element("bdi", {}, one.name), " "];
+  });
+  return element("div", {}, drawing, ...(key.length ? [element("p", { class: "key" }, ...key)] : []), readout);
+}
+
+/** A curve; one with a colour has a line behind it that is seen on every ground. @param {string} d @param {string} color */
+function strokes(d, color) {
+  const path = svg("path", { class: "curve", d });
+  if (!color) return [path];
+  const behind = svg("path", { class: "curve", d });
+  Object.assign(behind.style, { stroke: "currentColor", strokeWidth: "3.4", opacity: "0.5" });
+  path.style.stroke = color;
+  return [behind, path];
+}
+
+/** @param {Parameters<typeof line>[0]} options */
+function summary({ values, curves, low, high, title, units }) {
+  const one = (/** @type {Curve} */ { values, name }) => `${name ? `${name} ` : ""}${extent(values, low, high, units)}`;
+  return `${title}: ${(curves ?? [{ values, name: "", color: "" }]).map(one).join("; ")}`;
 }
 
 /**
- * @param {{values: ArrayLike<number> & {length: number}, low?: ArrayLike<number>, high?: ArrayLike<number>, title: string,
- *   units?: string | null}} options
+ * @param {ArrayLike<number> & {length: number}} values
+ * @param {ArrayLike<number> | undefined} least
+ * @param {ArrayLike<number> | undefined} most
+ * @param {string | null | undefined} units
  */
-function summary({ values, low: least = values, high: most = values, title, units }) {
+function extent(values, least = values, most = values, units) {
   let [low, high, count] = [Infinity, -Infinity, 0];
   for (let at = 0; at < values.length; at += 1) {
     if (!Number.isFinite(least[at]) || !Number.isFinite(most[at])) continue;
@@ -106,8 +131,8 @@ function summary({ values, low: least = values, high: most = values, title, unit
     low = Math.min(low, least[at]);
     high = Math.max(high, most[at]);
   }
-  if (!count) return `${title}: no values`;
-  return `${title}: ${values.length} values from ${numberText(low)} to ${numberText(high)}${units ? ` ${units}` : ""}`;
+  if (!count) return "no values";
+  return `${values.length} values from ${numberText(low)} to ${numberText(high)}${units ? ` ${units}` : ""}`;
 }
 
 /**

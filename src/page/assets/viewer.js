@@ -1,10 +1,10 @@
 // The viewer of an array or image: its state, its controls, and the URL that others can open.
 
 import { getElements, getJson, Latest, link, Problem } from "./api.js";
-import { category, NAMES, paint, pixel, rgb, table } from "./colors.js";
-import { decoded, labeller, numbers, partBelow, percentiles, unpack } from "./decode.js";
+import { category, isColormap, isScale, NAMES, paint, pixel, placer, rangeOf, rgb, table } from "./colors.js";
+import { dateReader, decoded, labeller, numbers, percentiles, unpack } from "./decode.js";
 import { announce, byId, bytesText, element, numberText } from "./element.js";
-import { complain, numberOf, rangeComplaint } from "./fields.js";
+import { complain, indexHint, indexOf, isOfPicture, numberOf, rangeComplaint } from "./fields.js";
 import { Labels } from "./labels.js";
 import { Picture } from "./picture.js";
 import { line } from "./plot.js";
@@ -14,9 +14,10 @@ import { rangeText, Source } from "./source.js";
 /** @typedef {import("./source.js").Plane} Plane */
 /** @typedef {{dim: number, index: number, label: string, color: [number, number, number], hex: string,
  *   range: [number, number] | null,
- *   auto: [number, number] | null, active: boolean}} Channel */
+ *   auto: [number, number] | null, shown: [number, number] | null, active: boolean}} Channel */
 
 const COLORS = ["#ff00ff", "#00ff00", "#00a0ff", "#ff4000", "#ffff00", "#ffffff"];
+const COLORS_OF_PHOTOGRAPHS = ["#e00000", "#00a000", "#0050ff"];
 const LONGEST_COORDINATES = 20000;
 const LONGEST_PROFILE = 4000;
 /** The milliseconds after which an index that has not changed counts as settled. */
@@ -33,19 +34,18 @@ export class Viewer {
     this.words = new URLSearchParams(location.search);
     this.latest = new Latest();
     this.mayLoadMore = this.words.has("load");
-    this.lock = true;
     /** @type {[number, number] | null} */
     this.range = null;
     /** @type {[number, number] | null} What `range=auto` is for all pictures of the array. */
     this.autoEnds = null;
     /** @type {string} */
     this.rangeText = (this.words.get("range") || "").replaceAll(" ", "");
-    if (rangeComplaint(this.rangeText, this.words.get("scale") || "")) this.rangeText = "";
     this.colormap = this.words.get("colormap") || "";
     this.scale = this.words.get("scale") || "";
+    this.unused = this.dropUnknown();
     /** @type {Plane[]} */
     this.planes = [];
-    /** @type {Map<number, {values: number[], text: (value: number) => string}>} */
+    /** @type {Map<number, import("./fields.js").Coordinates>} */
     this.coordinates = new Map();
     /** @type {number[] | null} The row and the column in the array. */
     this.pinned = null;
@@ -79,6 +79,43 @@ export class Viewer {
     this.knownColors = null;
   }
 
+  /** Takes the words of the URL that no picture has as if they were not there. @returns {string[]} What they are, and why. */
+  dropUnknown() {
+    const unused = [];
+    const complaint = rangeComplaint(this.rangeText, this.scale);
+    // Of arrays the server says so.
+    if (complaint && this.config.ome) unused.push(`range=${this.rangeText} (${complaint.replace(/^Not used: |\.$/g, "")})`);
+    if (complaint) this.rangeText = "";
+    if (!isColormap(this.colormap)) unused.push(`colormap=${this.colormap} (colormaps are ${NAMES.join(", ")}, each also with _r at its end, categories and none)`);
+    if (!isColormap(this.colormap)) this.colormap = "";
+    if (!isScale(this.scale)) unused.push(`scale=${this.scale} (scales are linear, log, sqrt and gamma: with an exponent, such as gamma:0.5)`);
+    if (!isScale(this.scale) || this.scale === "linear") this.scale = "";
+    return unused;
+  }
+
+  /** Shows in the form what the URL has, and says which of its words are not drawn here. */
+  showWords() {
+    const { colors } = this.config;
+    for (const [id, value] of [["colormap", this.colormap], ["scale", this.scale]]) {
+      const select = byId(id);
+      if (select && ![...select.options].some((option) => option.value === value)) select.append(element("option", { value }, value));
+      if (select) select.value = value;
+    }
+    this.showLock();
+    if (colors !== null) byId("lock")?.closest("label")?.remove();
+    const names = ["below", "above", "missing", "rgb", "method"];
+    if (this.channels.length || colors !== null) names.push("colormap");
+    if (colors !== null) names.push("range", "scale");
+    if (!this.channels.length) names.push("channels");
+    const undrawn = names.filter((name) => this.words.get(name) && !this.unused.some((one) => one.startsWith(`${name}=`)));
+    const notes = [
+      ...(this.unused.length ? [`Not used of this URL: ${this.unused.join("; ")}.`] : []),
+      ...(undrawn.length ? [`Of pictures, but not drawn here: ${undrawn.join(", ")}.`] : []),
+    ];
+    const place = document.querySelector(".tabs") ?? this.root;
+    for (const note of notes) place.before(element("p", { class: "warn", role: "alert" }, element("bdi", {}, note.slice(0, 600))));
+  }
+
   get isPicture() {
     return this.config.tab === "image" && this.config.rows !== null && !this.config.text;
   }
@@ -99,6 +136,7 @@ export class Viewer {
       drawn: () => this.bar?.update(this.picture ? this.picture.scale / this.picture.ratio : 0),
     });
     this.findChannels();
+    this.showWords();
     this.hasLegend = this.loadLegend();
     this.measure(stage);
     if (this.words.get("grid") === "1") this.setGrid(true);
@@ -129,13 +167,13 @@ export class Viewer {
     const axes = this.config.rows > this.config.columns ? `${this.config.rows},${this.config.columns}` : "";
     const channels = this.channels.length ? this.words.get("channels") : "";
     try {
-      const legend = await getJson(link(this.config.legend, { slice: this.config.selected, axes, channels, fields: this.config.fields, format: "json" }));
+      const legend = await getJson(link(this.config.legend, { slice: this.config.selected, axes, channels, fields: this.config.fields, scale: this.scale, format: "json" }));
       if (legend.kind === "colormap") [this.known, this.knownColors] = [legend.range, Uint32Array.from(legend.colors, rgba)];
       this.isLabels = legend.kind === "categories";
       for (const { value, color } of legend.categories || []) this.ownColors.set(value, rgba(color));
       for (const { channel, range } of legend.channels || []) {
         const own = this.channels.find((one) => one.index === channel);
-        if (own) own.range ??= range;
+        if (own && !this.rangeWord) own.range ??= range;
       }
     } catch {
       // Then the range is that of the elements that are shown.
@@ -330,13 +368,16 @@ export class Viewer {
     if (!context) return;
     const image = context.createImageData(width, height);
     const pixels = new Uint32Array(image.data.buffer);
+    const lock = byId("lock")?.closest("label");
+    if (lock) lock.hidden = this.isCategories && !this.channels.length;
     if (this.channels.length) this.paintChannels(pixels);
     else if (parts > 1) this.paintColors(pixels, parts);
-    else if (this.isLabels && !this.colormap) {
+    else if (this.isCategories) {
       const { values } = this.planes[0];
       for (let at = 0; at < pixels.length; at += 1) pixels[at] = this.ownColors.get(values[at]) ?? category(values[at]);
+      byId("legend")?.replaceChildren();
     } else {
-      const range = this.currentRange(this.planes[0].values);
+      const range = this.currentRange(this.planes[0]);
       const colors = this.colormap || !this.knownColors ? table(this.currentColors()) : this.knownColors;
       paint(this.planes[0].values, pixels, colors, range, this.scale);
       this.legend(colors, range);
@@ -347,7 +388,13 @@ export class Viewer {
     for (const still of this.root.querySelectorAll(".stage img")) /** @type {HTMLElement} */ (still).hidden = true;
   }
 
+  /** Whether each number has a colour of its own. */
+  get isCategories() {
+    return this.colormap === "categories" || (this.isLabels && !this.colormap);
+  }
+
   currentColors() {
+    if (this.colormap === "none") return "gray";
     return this.colormap || (this.config.ome ? "gray" : "viridis");
   }
 
@@ -369,15 +416,17 @@ export class Viewer {
     active.forEach((channel, number) => {
       const plane = this.planes[number];
       if (!plane) return;
-      channel.range ??= channel.auto || this.auto(plane.values);
-      const [low, high] = channel.range;
-      const span = high - low;
+      // A range of the picture changes with it.
+      channel.shown = channel.range ?? rangeOf(this.rangeText, () => this.inPicture(plane), this.config, this.scale);
+      if (!channel.shown) channel.shown = channel.range = channel.auto || this.auto(plane.values);
+      const [low, high] = channel.shown;
+      const place = placer(channel.shown, this.scale);
       const [r, g, b] = channel.color;
       for (let at = 0; at < pixels.length; at += 1) {
         const value = plane.values[at];
         if (value !== value) continue;
         isLit[at] = 1;
-        const part = value > high ? 1 : value < low || span <= 0 ? 0 : partBelow(value, low, high);
+        const part = value > high ? 1 : value < low ? 0 : place(value);
         sums[3 * at] += part * r;
         sums[3 * at + 1] += part * g;
         sums[3 * at + 2] += part * b;
@@ -393,7 +442,7 @@ export class Viewer {
   /** @param {ArrayLike<number> & {length: number}} values @returns {[number, number]} */
   auto(values) {
     const { cf, type } = this.config;
-    if (this.known && this.lock) return this.known;
+    if (this.known) return this.known;
     if (cf.range?.length === 2) return [cf.range[0], cf.range[1]];
     if (cf.min !== null && cf.max !== null) return [cf.min, cf.max];
     if (type === "bool") return [0, 1];
@@ -403,19 +452,26 @@ export class Viewer {
     return ends[0] < ends[1] ? /** @type {[number, number]} */ (ends) : [ends[0], ends[0] + 1];
   }
 
-  /** @param {ArrayLike<number> & {length: number}} values @returns {[number, number]} */
-  currentRange(values) {
-    const text = this.rangeText.trim();
-    const percent = text.match(/^([\d.]+)%\s*,\s*([\d.]+)%$/);
-    if (percent) {
-      const ends = percentiles(values, [Number(percent[1]), Number(percent[2])]);
-      if (ends) return /** @type {[number, number]} */ (ends);
+  /** @param {Plane} plane @returns {[number, number]} */
+  currentRange(plane) {
+    const asked = rangeOf(this.rangeText, () => this.inPicture(plane), this.config, this.scale);
+    if (asked) return asked;
+    this.range = this.autoEnds || this.range || this.auto(plane.values);
+    return this.range;
+  }
+
+  /** The elements of a plane that are in the picture of this URL. @param {Plane} plane */
+  inPicture({ values, box, width, height }) {
+    const seen = (this.isAsSelected ? this.startBox() : null) ?? this.picture?.seen() ?? box;
+    const [fx, fy] = [width / box.w, height / box.h];
+    const [left, right] = [Math.max(0, Math.floor((seen.x - box.x) * fx)), Math.min(width, Math.ceil((seen.x + seen.w - box.x) * fx))];
+    const [top, bottom] = [Math.max(0, Math.floor((seen.y - box.y) * fy)), Math.min(height, Math.ceil((seen.y + seen.h - box.y) * fy))];
+    if (right - left === width && bottom - top === height) return values;
+    const found = [];
+    for (let y = top; y < bottom; y += 1) {
+      for (let at = y * width + left; at < y * width + right; at += 1) found.push(values[at]);
     }
-    const [low, high] = text.split(",").map(Number);
-    if (text.includes(",") && low < high) return [low, high];
-    const range = this.lock ? this.autoEnds || this.range || this.auto(values) : this.auto(values);
-    this.range = range;
-    return range;
+    return found;
   }
 
   /** @param {Uint32Array} colors @param {[number, number]} range */
@@ -452,9 +508,13 @@ export class Viewer {
     if (dim < 0 || dim === rows || dim === columns || shape[dim] < 2 || !Array.isArray(this.config.slice[dim])) return;
     this.channels = ome.channels.slice(0, shape[dim]).map((/** @type {any} */ channel, /** @type {number} */ index) => {
       const hex = channel.color ? `#${channel.color.toLowerCase()}` : COLORS[index % COLORS.length];
-      return { dim, index, label: channel.label, hex, color: rgb(hex), range: channel.window, auto: null, active: channel.active && index < 6 };
+      // Another scale, or a word, has another range.
+      const range = this.rangeWord || this.scale ? null : channel.window;
+      return { dim, index, label: channel.label, hex, color: rgb(hex), range, auto: null, shown: null, active: channel.active && index < 6 };
     });
+    // The picture has these without the word `channels`.
     this.startChannels = this.channels.every((channel) => channel.range) ? this.channelsText() : "";
+    this.plainChannels = ome.channels.every((/** @type {any} */ channel) => channel.color) ? this.channelsText(false) : "";
     const asked = this.words.get("channels");
     if (asked) this.readChannels(asked);
     // A dimension of channels is not stepped through.
@@ -478,9 +538,9 @@ export class Viewer {
     }
   }
 
-  channelsText() {
+  channelsText(hasRanges = true) {
     const active = this.channels.filter((channel) => channel.active);
-    const text = (/** @type {Channel} */ one) => [one.index, one.hex.slice(1), ...(one.range || []).map((end) => Number(end.toPrecision(6)))].join(":");
+    const text = (/** @type {Channel} */ one) => [one.index, one.hex.slice(1), ...((hasRanges && one.range) || []).map((end) => Number(end.toPrecision(6)))].join(":");
     return active.map(text).join(",");
   }
 
@@ -489,6 +549,7 @@ export class Viewer {
     const changed = () => {
       this.update();
       this.write();
+      this.profiles();
     };
     const check = element("input", { type: "checkbox", checked: channel.active, "aria-label": `show ${channel.label}`, onchange: (/** @type {any} */ event) => {
       channel.active = event.target.checked;
@@ -499,12 +560,12 @@ export class Viewer {
       channel.color = rgb(channel.hex);
       this.paint();
       this.write();
-    } });
+    }, onchange: () => this.profiles() });
     const end = (/** @type {0 | 1} */ place) =>
       element("input", { type: "text", inputmode: "decimal", "data-end": `${channel.index}:${place}`, "aria-label": `${place ? "upper" : "lower"} end of ${channel.label}`, onchange: (/** @type {any} */ event) => {
         const value = numberOf(event.target.value);
-        if (!channel.range) return;
-        const [low, high] = place ? [channel.range[0], value] : [value, channel.range[1]];
+        if (!channel.shown) return;
+        const [low, high] = place ? [channel.shown[0], value] : [value, channel.shown[1]];
         const complaint = low === null || high === null ? "Not used: no number." : low < high ? "" : "Not used: the lower end is below the upper one.";
         complain(event.target, complaint);
         if (complaint || low === null || high === null) return;
@@ -518,7 +579,7 @@ export class Viewer {
   channelInputs() {
     for (const input of /** @type {NodeListOf<HTMLInputElement>} */ (byId("channels")?.querySelectorAll("[data-end]") || [])) {
       const [index, place] = (input.dataset.end || "").split(":").map(Number);
-      const range = this.channels.find((channel) => channel.index === index)?.range;
+      const range = this.channels.find((channel) => channel.index === index)?.shown;
       if (!range || document.activeElement === input) continue;
       input.value = numberText(range[place]);
       complain(input, "");
@@ -536,11 +597,15 @@ export class Viewer {
     return px >= 0 && py >= 0 && px < width && py < height ? values[py * width + px] : null;
   }
 
-  /** @param {number} dim @param {number} at */
+  /** A place in the plane in words. @param {number} dim @param {number} at */
   place(dim, at) {
+    return this.named(dim, this.source.stored(dim, at));
+  }
+
+  /** @param {number} dim @param {number} index In the array. */
+  named(dim, index) {
     const known = this.coordinates.get(dim);
     const name = this.config.names[dim];
-    const index = this.source.stored(dim, at);
     return known ? `${name} ${index} (${known.text(known.values[index])})` : `${name} ${index}`;
   }
 
@@ -576,7 +641,7 @@ export class Viewer {
 
   /** Marks an element and plots the other axes through it. @param {number} x @param {number} y */
   async pin(x, y) {
-    const { shape, rows, columns, colors } = this.config;
+    const { rows, columns } = this.config;
     const here = [this.source.stored(rows, y), this.source.stored(columns, x)];
     this.pinned = here;
     await this.hasCoordinates;
@@ -586,19 +651,41 @@ export class Viewer {
     }
     this.hover(x, y);
     this.write();
-    const box = byId("profiles");
-    const dims = shape.map((/** @type {number} */ _, /** @type {number} */ dim) => dim).filter((/** @type {number} */ dim) => shape[dim] > 1 && dim !== colors && dim !== this.channels[0]?.dim);
-    dims.sort((/** @type {number} */ a, /** @type {number} */ b) => Number(a === rows || a === columns) - Number(b === rows || b === columns));
-    const plots = await Promise.all(dims.map((/** @type {number} */ dim) => this.profile(dim, here[1], here[0])));
-    if (this.pinned !== here) return;
-    box.replaceChildren(...plots.filter(Boolean));
+    await this.profiles();
   }
 
-  /** @param {number} dim @param {number} x A column of the array. @param {number} y A row of the array. */
-  async profile(dim, x, y) {
-    const { shape, rows, columns, names, chunk, cf, itemBytes, data, type, colors } = this.config;
+  /** Plots the other axes through the element that is marked. */
+  async profiles() {
+    const { shape, rows, columns, colors } = this.config;
+    const here = this.pinned;
+    if (!here) return;
+    const dims = shape.map((/** @type {number} */ _, /** @type {number} */ dim) => dim).filter((/** @type {number} */ dim) => shape[dim] > 1 && dim !== colors && dim !== this.channels[0]?.dim);
+    dims.sort((/** @type {number} */ a, /** @type {number} */ b) => Number(a === rows || a === columns) - Number(b === rows || b === columns));
+    const curves = this.curves();
+    const number = (this.plotted = (this.plotted ?? 0) + 1);
+    const plots = curves.length ? await Promise.all(dims.map((/** @type {number} */ dim) => this.profile(dim, here[1], here[0], curves))) : [];
+    // Others were begun since.
+    if (this.plotted === number) byId("profiles").replaceChildren(...plots);
+  }
+
+  /** The curves of each profile: one for each channel that is shown. */
+  curves() {
+    const { colors } = this.config;
+    if (colors !== null) return ["red", "green", "blue"].map((name, index) => ({ name, color: COLORS_OF_PHOTOGRAPHS[index], dim: colors, index }));
+    if (!this.channels.length) return [{ name: "", color: "", dim: -1, index: 0 }];
+    return this.channels.filter((channel) => channel.active).map(({ label, hex, dim, index }) => ({ name: label, color: hex, dim, index }));
+  }
+
+  /**
+   * @param {number} dim
+   * @param {number} x A column of the array.
+   * @param {number} y A row of the array.
+   * @param {ReturnType<Viewer["curves"]>} shown
+   */
+  async profile(dim, x, y, shown) {
+    const { shape, rows, columns, names, chunk, cf, itemBytes, data, type } = this.config;
     const title = `along ${names[dim]}`;
-    const chunks = chunk ? Math.ceil(shape[dim] / chunk[dim]) : 1;
+    const chunks = shown.length * (chunk ? Math.ceil(shape[dim] / chunk[dim]) : 1);
     const bytes = chunks * (chunk ? chunk.reduce((/** @type {number} */ product, /** @type {number} */ edge) => product * edge, itemBytes) : shape[dim] * itemBytes);
     const plot = element("section", {}, element("h2", {}, title));
     if (!this.source.isSmall({ chunks, bytes }) && !this.mayLoadMore) {
@@ -606,20 +693,19 @@ export class Viewer {
       return plot;
     }
     const step = Math.max(1, Math.ceil(shape[dim] / LONGEST_PROFILE));
-    const slice = shape.map((/** @type {number} */ _, /** @type {number} */ one) => {
-      if (one === dim) return step > 1 ? `::${step}` : ":";
-      if (one === rows) return y;
-      if (one === columns) return x;
-      return one === colors ? 0 : this.source.index[one];
-    });
-    try {
+    const here = /** @type {number[]} */ (shape.map((/** @type {number} */ _, /** @type {number} */ one) => (one === rows ? y : one === columns ? x : this.source.index[one])));
+    const read = async (/** @type {typeof shown[0]} */ { name, color, dim: own, index }) => {
+      const slice = here.map((at, one) => (one === dim ? (step > 1 ? `::${step}` : ":") : one === own ? index : at));
       const answer = await getElements(link(data, { slice: slice.join(","), fields: this.config.fields, format: "bytes" }));
-      const values = unpack(numbers(answer.buffer, cf.as || answer.type || type), cf);
+      return { name, color, values: unpack(numbers(answer.buffer, cf.as || answer.type || type), cf) };
+    };
+    try {
+      const curves = await Promise.all(shown.map(read));
       const known = this.coordinates.get(dim);
-      const here = dim === rows ? y : dim === columns ? x : this.source.index[dim];
       const isFixed = dim !== rows && dim !== columns;
+      const others = here.flatMap((at, one) => (one === dim || one === shown[0].dim || shape[one] < 2 ? [] : [this.named(one, at)]));
       plot.append(line({
-        values, title: `${title} through ${names[rows]} ${y}, ${names[columns]} ${x}`, units: cf.units, step, width: 420, height: 150, cursor: here / step,
+        values: curves[0].values, curves, title: others.length ? `${title} at ${others.join(", ")}` : title, units: cf.units, step, width: 420, height: 150, cursor: here[dim] / step,
         label: (at) => (known ? known.text(known.values[Math.round(at)]) : String(Math.round(at))),
         pick: isFixed ? (at) => this.setIndex(dim, Math.round(at)) : undefined,
       }));
@@ -652,7 +738,7 @@ export class Viewer {
         const stored = await getJson(link(one.data, { format: "json" }));
         if (!Array.isArray(stored) || stored.length !== one.length) continue;
         const values = stored.map((value) => decoded(value, one.cf));
-        this.coordinates.set(one.dim, { values, text: labeller(one.units, one.calendar, values) });
+        this.coordinates.set(one.dim, { values, text: labeller(one.units, one.calendar, values), date: dateReader(one.units, one.calendar, values) });
         this.showLabel(one.dim);
       } catch {
         // Indexes are shown without coordinates.
@@ -665,6 +751,8 @@ export class Viewer {
     const label = byId(`label-${dim}`);
     const known = this.coordinates.get(dim);
     if (label && known) label.textContent = known.text(known.values[this.source.index[dim]]);
+    const typed = /** @type {HTMLInputElement | null} */ (this.root.querySelector(`.dim[data-dim="${dim}"] .index`));
+    if (typed && known) typed.title = indexHint(known);
     const input = byId(`dim-${dim}`);
     if (input && known) input.setAttribute("aria-valuetext", `${this.source.index[dim]}, ${known.text(known.values[this.source.index[dim]])}`);
   }
@@ -749,11 +837,21 @@ export class Viewer {
         this.activeDim = number;
         this.setIndex(dim, Number(/** @type {HTMLInputElement} */ (event.target).value));
       });
-      row.querySelector(".index")?.addEventListener("change", (event) => {
+      const typed = /** @type {HTMLInputElement | null} */ (row.querySelector(".index"));
+      if (typed) {
+        typed.title = indexHint(undefined);
+        // Coordinates have signs, points and letters.
+        typed.inputMode = "text";
+      }
+      typed?.addEventListener("change", async (event) => {
         const input = /** @type {HTMLInputElement} */ (event.target);
-        const index = this.indexOf(dim, input.value.trim());
+        const text = input.value.trim();
+        if (!/^\d+$/.test(text)) await this.hasCoordinates;
+        const index = indexOf(text, this.config.shape[dim], this.coordinates.get(dim));
         complain(input, typeof index === "string" ? index : "");
-        if (typeof index === "number") this.setIndex(dim, index);
+        if (typeof index !== "number") return;
+        input.value = String(index);
+        this.setIndex(dim, index);
       });
       row.querySelectorAll(".step").forEach((step, at) => step.addEventListener("click", (event) => {
         event.preventDefault();
@@ -797,7 +895,7 @@ export class Viewer {
       form.requestSubmit();
     });
     on("grid", "change", (input) => this.setGrid(input.checked));
-    on("lock", "change", (input) => change(() => (this.lock = input.checked)));
+    on("lock", "change", (input) => change(() => this.lockRange(input.checked)));
     on("auto", "click", () => change(() => this.autoRange()));
     on("zoom-in", "click", () => this.picture?.zoom(2));
     on("zoom-out", "click", () => this.picture?.zoom(0.5));
@@ -810,10 +908,20 @@ export class Viewer {
   }
 
   autoRange() {
-    this.rangeText = "";
+    this.lockRange(true);
+  }
+
+  /** Takes the automatic range, which is the same for all slices; or that of each slice. @param {boolean} isSame */
+  lockRange(isSame) {
+    this.rangeText = isSame ? "" : "slice";
     this.range = null;
     for (const channel of this.channels) channel.range = null;
     this.resetRange();
+  }
+
+  /** The word or the numbers of the range, unless it is the automatic one. */
+  get rangeWord() {
+    return this.rangeText === "auto" ? "" : this.rangeText;
   }
 
   /** Takes the range that was typed, or says why it is not used. */
@@ -824,29 +932,22 @@ export class Viewer {
     const complaint = rangeComplaint(text, this.scale);
     complain(input, complaint);
     if (!complaint) this.rangeText = text;
+    this.showLock();
+  }
+
+  /** Says whether all slices have the same range. */
+  showLock() {
+    const box = byId("lock");
+    if (box) box.checked = !isOfPicture(this.rangeText);
   }
 
   /** Writes the range that is used into its field. */
   resetRange() {
+    this.showLock();
     const input = byId("range");
     if (!input) return;
     input.value = this.rangeText;
     complain(input, "");
-  }
-
-  /** The index that a text names, an index or the nearest coordinate; or why it names none. @param {number} dim @param {string} text */
-  indexOf(dim, text) {
-    const known = this.coordinates.get(dim);
-    if (/^-?\d+$/.test(text)) {
-      const length = this.config.shape[dim];
-      const index = Number(text) < 0 ? length + Number(text) : Number(text);
-      return index >= 0 && index < length ? index : `Not used: indexes go from 0 to ${length - 1}.`;
-    }
-    const exact = text && known ? known.values.findIndex((value) => known.text(value).startsWith(text)) : -1;
-    if (exact >= 0) return exact;
-    const wanted = numberOf(text);
-    if (!known || wanted === null) return `Not used: this is no index${known ? " or coordinate" : ""}.`;
-    return known.values.reduce((best, value, at) => (Math.abs(value - wanted) < Math.abs(known.values[best] - wanted) ? at : best), 0);
   }
 
   /** @param {boolean} isOn */
@@ -912,13 +1013,20 @@ export class Viewer {
       ...words,
       slice: slice === this.startSlice && !words.slice ? "" : slice,
       colormap: this.colormap, range: this.rangeText, scale: this.scale,
-      ...(this.channels.length ? { channels: this.channelsText() === this.startChannels ? "" : this.channelsText() } : {}),
+      ...(this.channels.length ? { channels: this.channelsWord() } : {}),
       box: picture && seen && !picture.isFitted && this.isPlaneShown() ? (this.boxText ?? [seen.x, seen.y, seen.w, seen.h].join(",")) : "",
       ...(this.labels ? { labels: this.labels.name, opacity: this.labels.opacity === 0.5 ? "" : this.labels.opacity } : {}),
       at: this.pinned ? this.pinned.join(",") : "",
       grid: this.isGridOn ? "1" : "",
       ...this.ownWords?.(),
     };
+  }
+
+  /** The word `channels`, unless the picture is the same without it. */
+  channelsWord() {
+    const text = this.channelsText();
+    const isKnown = text === this.plainChannels || (text === this.startChannels && !this.rangeWord);
+    return isKnown ? "" : text;
   }
 
   write() {
