@@ -8,7 +8,7 @@ use super::dimension_labels::{DimensionLabels, SelectedLabels};
 use super::dimension_query::DimensionQuery;
 use super::error::LabelError;
 use super::float_precision::FloatPrecision;
-use super::instant::{DAY, NOT_A_TIME, SECOND};
+use super::instant::{NOT_A_TIME, SECOND};
 use super::label_list::LabelListQuery;
 use super::label_values::Labels;
 use super::query::LabelQuery;

@@ -42,7 +42,7 @@ pub(super) fn controls(viewed: &ViewedArray<'_>) -> Markup {
                     label for="range" { "Range" }
                     input #range name="range" type="text" value=[state.get("range")] placeholder="auto" size="14"
                         aria-describedby="range-help";
-                    span.hint #range-help { "low,high or 2%,98%" }
+                    span.hint #range-help { "low,high or 2%,98%, slice, type" }
                 }
                 div.field {
                     label for="scale" { "Scale" }

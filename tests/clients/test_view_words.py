@@ -183,7 +183,7 @@ WARNED = "Array.from(document.querySelectorAll('main > p.warn[role=alert]'), (on
 
 
 @pytest.mark.parametrize(("path", "words"), [
-    ("clim/t2m?colormap=jet", ["colormap=jet", "viridis", "_r", "categories", "none"]), ("clim/t2m?scale=cubic", ["scale=cubic", "linear, log, sqrt and gamma:"]),
+    ("clim/t2m?colormap=jet", ["colormap=jet", "viridis", "_r", "categories", "none"]), ("clim/t2m?scale=cubic", ["scale=cubic", "gamma:"]),
     ("clim/t2m?scale=gamma:0", ["scale=gamma:0"]), ("clim/t2m?below=transparent&method=max", ["not drawn here: below, method"]),
     ("deep?colormap=magma", ["not drawn here: colormap"]), ("deep?range=abc", ["range=abc", "slice", "type"]), ("photo?range=10,20", ["not drawn here: range"]),
     ("clim/t2m?range=abc", ["`range=abc` is not understood", "`slice`", "`type`"]), ("clim/t2m?channels=0:ff0000", ["not drawn here: channels"]),
@@ -192,8 +192,8 @@ def test_a_word_that_is_not_drawn_is_named(visit, stored, path, words):
     found = visit(f"{stored.base}/view/m/{path}", steps=[SHOWN, ["pause", 300], ["evaluate", WARNED]], axe=True)
     for word in words:
         assert word in found["values"][-1], found["values"][-1]
-    # The picture that is there before scripts run is one that the server refuses.
-    assert all("/v1/image/" in one for one in found["said"]) and not found["violations"]
+    # Of an image, the picture that is there before scripts run is one that the server refuses.
+    assert all(path.startswith("deep") and "/v1/image/" in one for one in found["said"]) and not found["violations"]
 
 
 @pytest.mark.parametrize("word", ["auto", "slice", "type", "2%,98%", "0,40"])

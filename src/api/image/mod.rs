@@ -30,9 +30,18 @@ mod words;
 
 use crate::services::route::Route;
 
-/// Why a text is no `range`; `None` if it is one.
-pub(crate) fn range_complaint(text: &str) -> Option<String> {
-    values::range(text).err().map(|error| error.to_string())
+/// The words of pictures that a page leaves out where they are none.
+pub(crate) const CHECKED_WORDS: [&str; 3] = ["range", "colormap", "scale"];
+
+/// Why a text is none of the [`CHECKED_WORDS`]; `None` if it is one.
+pub(crate) fn word_complaint(name: &str, text: &str) -> Option<String> {
+    let error = match name {
+        "range" => values::range(text).err(),
+        "colormap" => values::colormap(text).err(),
+        "scale" => values::scale(text).err(),
+        _ => None,
+    };
+    error.map(|error| error.to_string())
 }
 
 /// The routes of pictures, tiles and legends.

@@ -329,13 +329,17 @@ impl View<'_> {
         true
     }
 
-    /// What the query says, without a range that is none; and why it is none.
+    /// What the query says, without words that no picture has; and why it has none.
     fn state(&self) -> (PageState, Option<String>) {
-        let complaint = self.query.get("range").and_then(image::range_complaint);
-        match complaint {
-            None => (self.query.clone(), None),
-            Some(complaint) => (self.query.with(&[("range", "")]), Some(complaint)),
+        let (mut state, mut complaints) = (self.query.clone(), Vec::new());
+        for name in image::CHECKED_WORDS {
+            if let Some(complaint) = self.query.get(name).and_then(|text| image::word_complaint(name, text)) {
+                state = state.with(&[(name, "")]);
+                complaints.push(complaint);
+            }
         }
+        let complaint = (!complaints.is_empty()).then(|| complaints.join("; "));
+        (state, complaint)
     }
 
     /// The image that the array is a level of. A page is complete without it.

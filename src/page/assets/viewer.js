@@ -83,14 +83,14 @@ export class Viewer {
   dropUnknown() {
     const unused = [];
     const complaint = rangeComplaint(this.rangeText, this.scale);
-    // Of arrays the server says so.
-    if (complaint && this.config.ome) unused.push(`range=${this.rangeText} (${complaint.replace(/^Not used: |\.$/g, "")})`);
+    if (complaint) unused.push(`range=${this.rangeText} (${complaint.replace(/^Not used: |\.$/g, "")})`);
     if (complaint) this.rangeText = "";
     if (!isColormap(this.colormap)) unused.push(`colormap=${this.colormap} (colormaps are ${NAMES.join(", ")}, each also with _r at its end, categories and none)`);
     if (!isColormap(this.colormap)) this.colormap = "";
     if (!isScale(this.scale)) unused.push(`scale=${this.scale} (scales are linear, log, sqrt and gamma: with an exponent, such as gamma:0.5)`);
     if (!isScale(this.scale) || this.scale === "linear") this.scale = "";
-    return unused;
+    // Of arrays the server says so.
+    return this.config.ome ? unused : [];
   }
 
   /** Shows in the form what the URL has, and says which of its words are not drawn here. */
