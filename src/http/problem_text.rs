@@ -40,7 +40,8 @@ pub(super) fn text_of(error: &impl Display) -> String {
 
 /// A member, all of whose texts are within the bounds.
 pub(super) fn bounded_member(mut value: Value) -> Value {
-    bound(&mut value, &mut MEMBER_BYTES.clone());
+    let mut left = MEMBER_BYTES;
+    bound(&mut value, &mut left);
     value
 }
 
@@ -60,7 +61,7 @@ fn bound(value: &mut Value, left: &mut usize) {
 }
 
 fn cut(text: &str, most: usize) -> String {
-    format!("{}{REST}", &text[..text.floor_char_boundary(most)])
+    format!("{}{REST}", text.get(..text.floor_char_boundary(most)).unwrap_or_default())
 }
 
 #[cfg(test)]
