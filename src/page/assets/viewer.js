@@ -337,7 +337,7 @@ export class Viewer {
   showCost(cost) {
     const time = Math.max(...this.planes.map((plane) => plane.milliseconds));
     const reduced = Math.max(...this.planes.map((plane) => plane.reduced));
-    const part = reduced > 1 ? `, every ${reduced}th row and column or their mean` : "";
+    const part = reduced > 1 ? `, one pixel for ${reduced} × ${reduced} elements` : "";
     const centre = this.config.window && this.isAsSelected ? "The centre of the plane. " : "";
     byId("cost").textContent = `${centre}${cost.chunks} ${cost.chunks === 1 ? "chunk" : "chunks"}, ${bytesText(cost.bytes)} decoded, ${Math.round(time)} ms${part}`;
   }
