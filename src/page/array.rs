@@ -96,7 +96,7 @@ impl ArrayPage {
                     }
                     (silence(self.silence))
                     @if let Some(complaint) = &self.complaint {
-                        p.warn role="alert" { bdi { (cut(complaint, 1000)) } ". The picture is shown without." }
+                        p.warn role="alert" { bdi { (cut(complaint, 1000)) } ". The picture is shown without that." }
                     }
                     (warnings(&self.state, &view, &facts))
                     (layout_warnings(&self.warnings))
