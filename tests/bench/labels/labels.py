@@ -203,7 +203,7 @@ def netcdf(bench):
             if who == "nccopy":
                 subprocess.run(["nccopy", file, copy], check=True, timeout=processes.SECONDS)
             elif who == "decompressed":
-                subprocess.run(["nccopy", "-5", compressed, copy], check=True, timeout=processes.SECONDS)
+                subprocess.run(["nccopy", "-d", "0", compressed, copy], check=True, timeout=processes.SECONDS)
             else:
                 with open(copy, "wb") as out:
                     connection.get("/v1/data/bench/era5?format=nc", out)
