@@ -170,17 +170,17 @@ async fn nodes(rows: RowOpener<'_>, top: Top<'_>, began: Instant) -> (Option<Vec
     let has_more = first.len() > MOST_NODES;
     first.truncate(MOST_NODES);
     let mut opened = rows.open(first).await;
+    let mut is_cut = false;
+    if has_more {
+        // Every node has a link, if the storage lists them in time.
+        let listing = top.paths(rows.target, MOST_LISTED + 1);
+        let listed = timeout_at(began + LISTING_WAIT, listing).await.ok().flatten();
+        is_cut = listed.as_ref().is_none_or(|listed| listed.len() > MOST_LISTED);
+        let listed = listed.unwrap_or_default();
+        opened.extend(listed.iter().take(MOST_LISTED).skip(MOST_NODES).map(|node| rows.listed(node)));
+    }
     // The card is complete without them.
     let _ = timeout_at(began + PICTURES_WAIT, add_pictures(rows, &mut opened)).await;
-    if !has_more {
-        return (Some(opened), false);
-    }
-    // Every node has a link, if the storage lists them in time.
-    let listed =
-        timeout_at(began + LISTING_WAIT, top.paths(rows.target, MOST_LISTED + 1)).await.ok().flatten();
-    let is_cut = listed.as_ref().is_none_or(|listed| listed.len() > MOST_LISTED);
-    let listed = listed.unwrap_or_default();
-    opened.extend(listed.iter().take(MOST_LISTED).skip(MOST_NODES).map(|node| rows.listed(node)));
     (Some(opened), is_cut)
 }
 
