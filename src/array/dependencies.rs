@@ -176,7 +176,8 @@ impl Dependencies {
 
     /// Whether a watch is worth its cost.
     fn is_watchable(&self) -> bool {
-        let chunks = self.chunks.len();
+        let others = self.other_chunks.iter().map(ChunkVersions::len);
+        let chunks = others.fold(self.chunks.len(), usize::saturating_add);
         (self.are_shared || chunks >= WORTH_WATCHING) && chunks <= MOST_WATCHED
     }
 

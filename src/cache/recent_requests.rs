@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Requests that are distinguished, of 8 bytes each. Newer ones overwrite older ones.
-const ENTRIES: usize = 1 << 12;
+const ENTRIES: usize = 1 << 14;
 
 /// The last requests, by their hashes.
 pub struct RecentRequests {

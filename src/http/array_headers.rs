@@ -97,9 +97,13 @@ fn header_name(data_type: &DataType) -> String {
 
 /// A text in visible ASCII, the only characters that are safe in a header; others are escaped as in JSON.
 fn ascii(text: &str) -> String {
+    let is_visible = |character| matches!(character, ' '..='~');
+    if text.chars().all(is_visible) {
+        return text.to_owned();
+    }
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
-        if matches!(character, ' '..='~') {
+        if is_visible(character) {
             escaped.push(character);
         } else {
             let mut pair = [0; 2];

@@ -6,7 +6,7 @@ pub(crate) mod coordinates;
 pub(crate) mod element_groups;
 pub(crate) mod engine;
 pub(crate) mod extract;
-pub(crate) mod known_coordinate;
+pub(crate) mod known_coordinates;
 pub(crate) mod lifecycle;
 pub(crate) mod memory_info;
 pub(crate) mod mount;

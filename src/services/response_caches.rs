@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::http::request::Parts;
 use axum::response::Response;
 
-use super::known_coordinate::KnownCoordinate;
+use super::known_coordinates::KnownCoordinates;
 use super::response_cache::{CachedResponse, MAX_CACHED_RESPONSE_BYTES, MAX_SMALL_RESPONSE_BYTES, cache_key};
 use super::shared_text::SharedTexts;
 use super::statistics_cache::StatisticsCache;
@@ -27,14 +27,14 @@ pub(crate) struct ResponseCaches {
     elements: ResponseCache<CachedResponse>,
     /// Longer ones, of up to [`MAX_CACHED_RESPONSE_BYTES`].
     long_elements: ResponseCache<CachedResponse>,
-    /// Recent requests for longer ones.
+    /// Recent requests for elements.
     pub(crate) recent: RecentRequests,
     /// Statistics of chunks and of selections.
     pub(crate) statistics: StatisticsCache,
     /// The labels of dimensions, by a digest of what they were read from.
     pub(crate) coordinates: ResponseCache<Arc<DimensionLabels>>,
-    /// The coordinates of the dimensions of arrays as they were last found, by the array and the dimension.
-    pub(crate) known_coordinates: ResponseCache<KnownCoordinate>,
+    /// The coordinates of the dimensions of arrays as they were last found, by the array and the dimensions.
+    pub(crate) known_coordinates: ResponseCache<KnownCoordinates>,
     /// The value ranges of sampled arrays, by a digest of what they were read from.
     pub(crate) ranges: ResponseCache<(f64, f64)>,
     /// The long texts that responses in flight share.

@@ -200,6 +200,7 @@ async fn counted(codec: Codec, cache_bytes: u64) -> (Server, Decodes) {
     let decodes = Decodes::default();
     server.decodes = Some(Arc::clone(&decodes));
     server.cache.decoded_size = cache_bytes;
+    server.http.public_metrics = true;
     (server.finish(), decodes)
 }
 
@@ -222,6 +223,32 @@ async fn an_expensive_small_response_is_cached_at_once_and_survives_later_reads(
     let second = server.get(pixel).await;
     assert_eq!((second.header("cache-status"), &second.body), ("zarrd; hit", &first.body));
     assert_eq!(total(&decodes), scanned);
+}
+
+/// How many responses are cached.
+async fn cached_responses(server: &Server) -> u64 {
+    let answer = server.get("/metrics").await;
+    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("zarrd_cache_entries{kind=\"answers\"} "));
+    line.unwrap_or_else(|| panic!("{text}")).parse().unwrap()
+}
+
+#[tokio::test]
+async fn what_is_copied_from_one_chunk_in_memory_is_cached_when_it_is_requested_again() {
+    let (server, _) = counted(Codec::Gzip, 256 << 20).await;
+    // Decoded completely, and kept.
+    for _ in 0..3 {
+        server.get("/v1/data/m/a?slice=0").await;
+    }
+    let before = cached_responses(&server).await;
+    let url = |pixel: usize| format!("/v1/data/m/a?slice=0,{},{}", pixel / 100, pixel % 100);
+    for pixel in 0..500 {
+        assert_eq!(server.get(&url(pixel)).await.header("cache-status"), "zarrd; hit", "pixel {pixel}");
+    }
+    assert_eq!(cached_responses(&server).await, before);
+    server.get(&url(499)).await;
+    server.get(&url(499)).await;
+    assert_eq!(cached_responses(&server).await, before + 1);
 }
 
 #[tokio::test]

@@ -191,9 +191,11 @@ class Work:
             return self.left >= 0
 
 
-def make(replicas):
-    """Creates the array; the bucket may fail meanwhile."""
-    array = {"shape": [SHARDS * SHARD], "data_type": "uint64", "chunks": [INNER], "shards": [SHARD]}
+ARRAY = {"shape": [SHARDS * SHARD], "data_type": "uint64", "chunks": [INNER], "shards": [SHARD]}
+
+
+def make(replicas, array):
+    """Creates an array; the bucket may fail meanwhile."""
     until = time.monotonic() + SETTLE_SECONDS
     while True:
         with contextlib.closing(replicas.servers[0].connect()) as connection:
@@ -206,11 +208,11 @@ def make(replicas):
         assert time.monotonic() < until, (answer.status, said)
 
 
-def whole(replicas, at):
+def whole(replicas, at, form="bytes"):
     """All elements, read through one of the replicas."""
     until = time.monotonic() + SETTLE_SECONDS
     while True:
-        status, stored = replicas.servers[at].get("/v1/data/m/a?format=bytes")
+        status, stored = replicas.servers[at].get(f"/v1/data/m/a?format={form}")
         if status == 200:
             return stored
         assert time.monotonic() < until, (status, stored)
@@ -223,7 +225,7 @@ class History:
     def __init__(self, writes, lost=0):
         with object_store.running(FAULTS, lost) as (port, counts), contextlib.ExitStack() as stack:
             replicas = Replicas(port, stack)
-            make(replicas)
+            make(replicas, ARRAY)
             work = Work(writes)
             self.clients = [Client(number, replicas, work) for number in range(CLIENTS)]
             begun = time.monotonic()

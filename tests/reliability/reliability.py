@@ -8,6 +8,7 @@ import subprocess
 import sys
 import traceback
 
+import appends
 import cuts
 import disk_cuts
 import documents
@@ -15,6 +16,7 @@ import elements
 import fair
 import keys
 import leaks
+import long_put
 import memory
 import overload
 import paths
@@ -46,6 +48,8 @@ PARTS = {
     "overload": overload.run,
     "documents": documents.run,
     "elements": elements.run,
+    "appends": appends.run,
+    "long_put": long_put.run,
     "leaks": leaks.run,
     "tls": tls.run,
     "keys": keys.run,

@@ -17,10 +17,13 @@ const CHUNK_WORK_BYTES: u64 = 16 << 10;
 /// A response is cached on its first request if its cost, in decoded bytes, is at least this multiple of its size in memory.
 const COSTLY: u64 = 16;
 
+/// Elements of fewer chunks are copied from memory in no more time than it takes to cache the response.
+const FEW_CHUNKS: u64 = 16;
+
 /// What decides whether a response is worth caching.
 pub(super) struct Worth<'a> {
     pub(super) plan: &'a Plan,
-    /// Whether all of its chunks were in memory. Then it is likely to be requested again.
+    /// Whether all of its chunks were in memory.
     pub(super) is_hit: bool,
     /// Whether it was requested shortly before.
     pub(super) is_repeated: bool,
@@ -50,7 +53,7 @@ impl Cacheable {
     ) -> Option<Self> {
         let is_worth = match &body {
             Some(body) if body.len() as u64 <= MAX_SMALL_RESPONSE_BYTES => {
-                worth.is_hit || is_costly(worth.plan, body.len() as u64 + chunks.bytes())
+                worth.is_repeated || worth.is_costly(body.len() as u64 + chunks.bytes())
             }
             _ => worth.is_hit && worth.is_repeated,
         };
@@ -83,8 +86,14 @@ impl CacheableContents {
     }
 }
 
-/// Whether computing a response costs far more than the memory to cache it ([`COSTLY`]).
-fn is_costly(plan: &Plan, kept_bytes: u64) -> bool {
-    let work = plan.decoded_bytes().saturating_add(plan.chunks().saturating_mul(CHUNK_WORK_BYTES));
-    work / COSTLY >= kept_bytes
+impl Worth<'_> {
+    /// Whether making the response again would cost far more than the memory to cache it ([`COSTLY`]).
+    fn is_costly(&self, kept_bytes: u64) -> bool {
+        let Self { plan, is_hit, .. } = self;
+        if *is_hit && plan.chunks() < FEW_CHUNKS && plan.reduced_source_bytes() == 0 {
+            return false;
+        }
+        let work = plan.decoded_bytes().saturating_add(plan.chunks().saturating_mul(CHUNK_WORK_BYTES));
+        work / COSTLY >= kept_bytes
+    }
 }

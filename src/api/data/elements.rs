@@ -42,7 +42,7 @@ use crate::labels::CfTimes;
 use crate::metadata::{DataType, Endianness};
 use crate::render::{CfDecoding, Conversion, FormatOptions, Heading, RenderError, ResultSchema, Writer};
 use crate::services::extract::NodeTarget;
-use crate::services::response_cache::{MAX_CACHED_RESPONSE_BYTES, MAX_SMALL_RESPONSE_BYTES, cache_key};
+use crate::services::response_cache::{MAX_CACHED_RESPONSE_BYTES, cache_key};
 use crate::services::state::AppState;
 use crate::store::{ByteRange, ValueInfo, Version};
 use crate::views::rechunk::DataTypeSpec;
@@ -548,10 +548,10 @@ fn is_partial_or_conditional(headers: &HeaderMap) -> bool {
     names.iter().any(|name| headers.contains_key(name))
 }
 
-/// Whether a response that is cached only when it is requested again was requested shortly before.
+/// Whether a response that can be cached was requested shortly before.
 fn is_repeated(state: &AppState, head: &Parts, plan: &Plan) -> bool {
     let bytes = plan.response_bytes();
-    (MAX_SMALL_RESPONSE_BYTES..=MAX_CACHED_RESPONSE_BYTES).contains(&bytes)
+    bytes <= MAX_CACHED_RESPONSE_BYTES
         && !is_partial_or_conditional(&head.headers)
         && state.responses.fits(bytes, 0)
         && cache_key(head).is_some_and(|key| state.responses.recent.is_repeated(&key))

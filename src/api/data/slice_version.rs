@@ -52,7 +52,7 @@ impl SliceVersion {
     /// Adds what the positions of a selection by label follow from. Comes last.
     pub(super) fn add_labels(&mut self, positions: &LabelPositions) {
         self.push(positions.identity().as_bytes());
-        positions.used.versions.iter().for_each(|version| self.add(version.as_ref()));
+        self.add(positions.used.version.as_ref());
     }
 
     /// Tags are visible ASCII, and `Debug` escapes control characters, so no part contains a zero byte.

@@ -33,9 +33,7 @@ impl PictureTag {
         }
         if let Some(positions) = &scene.subject.positions {
             self.add_text(positions.identity().as_bytes());
-            for version in &positions.used.versions {
-                self.add(version.as_ref());
-            }
+            self.add(positions.used.version.as_ref());
         }
         for node in &scene.subject.nodes {
             for version in node.located.versions() {

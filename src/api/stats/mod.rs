@@ -303,7 +303,7 @@ impl StatsRequest {
         if let Some(positions) = &self.positions {
             add(positions.identity().as_bytes());
         }
-        let labels = self.positions.iter().flat_map(|positions| &positions.used.versions).map(Option::as_ref);
+        let labels = self.positions.iter().map(|positions| positions.used.version.as_ref());
         for version in statistics.versions().chain(labels) {
             strong &= version.is_none_or(Version::is_strong);
             add(version.map_or(b"", |version| version.tag().as_bytes()));

@@ -90,20 +90,22 @@ pub(crate) async fn coordinate_of(
 ) -> Result<Option<(Arc<OpenNode>, Arc<Array>)>, Problem> {
     let find = FoundCoordinate::of_dimension(target, rights, array, dimension.0, began);
     let Some((path, node, coordinate)) = Box::pin(find).await?.coordinate else { return Ok(None) };
-    check_length(dimension, &path, &coordinate.metadata().shape, advice)?;
+    check_length(dimension, &path, &coordinate.metadata().shape, |_| advice.to_owned())?;
     Ok(Some((node, coordinate)))
 }
 
-/// Checks that a dimension, which has a name and a length, is as long as its coordinate.
+/// Checks that a dimension, which has a name and a length, is as long as its coordinate. `advice` is what to do with a dimension of
+/// this name instead of using the coordinate.
 pub(super) fn check_length(
     (name, length): (&str, u64),
     path: &NodePath,
     shape: &[u64],
-    advice: &str,
+    advice: impl FnOnce(&str) -> String,
 ) -> Result<(), Problem> {
     if *shape == [length] {
         return Ok(());
     }
+    let advice = advice(name);
     Err(Problem::from_class(ErrorClass::InvalidRequest).detail(format!(
         "the dimension `{name}` has {length} elements, and its coordinate `{path}` has the shape {shape:?}; {advice}"
     )))

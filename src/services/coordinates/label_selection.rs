@@ -6,18 +6,20 @@ use std::time::Instant;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
-use super::find::{FoundCoordinate, check_length, is_public, may_read};
+use super::find::{self, FoundCoordinate, is_public, may_read};
 use super::read::ReadCoordinate;
 use crate::array::Dependencies;
 use crate::auth::caller::Caller;
 use crate::chunk::AxisPositions;
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
+use crate::http::validators::hex_tag;
 use crate::key::NodePath;
 use crate::labels::{DimensionLabels, DimensionQuery, LabelError, SelectedLabels};
 use crate::services::extract::NodeTarget;
-use crate::services::known_coordinate::KnownCoordinate;
+use crate::services::known_coordinates::{KnownCoordinates, NewCoordinate};
 use crate::services::state::AppState;
 use crate::store::Version;
 
@@ -35,9 +37,9 @@ pub(crate) struct LabelledDimension {
 /// The coordinates that a selection depends on.
 #[derive(Debug, Default)]
 pub(crate) struct UsedLabels {
-    /// The versions of their documents and chunks.
-    pub(crate) versions: Vec<Option<Version>>,
-    dependencies: Vec<Arc<Dependencies>>,
+    /// The version of their documents and chunks; `None` without coordinates.
+    pub(crate) version: Option<Version>,
+    dependencies: Option<Arc<Dependencies>>,
     /// Whether a caller with other rights could get something else, or a change would not be noticed later.
     is_uncacheable: bool,
 }
@@ -68,78 +70,132 @@ impl LabelRequest<'_> {
         requested: &[(&str, u64, &DimensionQuery)],
         wrap: Option<f64>,
     ) -> Result<LabelSelection, Problem> {
-        let (began, mut goes_around) = (Instant::now(), false);
-        let mut selection = LabelSelection::default();
+        let began = Instant::now();
+        let names = requested.iter().map(|(name, ..)| *name);
+        let key = KnownCoordinates::key(&self.target.mount.cache_name, array, names);
+        let known = self.known(&key, began).await;
+        let (mut new, mut goes_around) = (NewCoordinates::default(), false);
+        let mut dimensions = Vec::with_capacity(requested.len());
         // One after the other: a request that waits for memory must hold none.
-        for &(name, length, query) in requested {
-            let labels = self.labels(array, (name, length), &mut selection.used, began).await?;
+        for (at, &(name, length, query)) in requested.iter().enumerate() {
+            let labels = match &known {
+                Some((known, labels)) => {
+                    let coordinate = known.coordinates.get(at).zip(labels.get(at));
+                    let (coordinate, labels) = coordinate.ok_or_else(|| no_coordinate(name))?;
+                    check_length((name, length), &coordinate.path, &[labels.len() as u64])?;
+                    Arc::clone(labels)
+                }
+                // Boxed, because it is large and rare.
+                None => Box::pin(self.read(array, (name, length), &mut new, began)).await?,
+            };
             goes_around |= wrap.is_some_and(|turn| labels.goes_around(turn));
             let query = query.clone();
             let (work, member) = (query.work_bytes(length), query.member());
             let select = move || labels.select_by(&query, wrap);
             let selected = self.state.engine.cpu.run_or_inline(work, select).await?;
             let SelectedLabels { positions, label } = selected.map_err(|error| problem(error, member))?;
-            selection.dimensions.push(LabelledDimension { name: name.to_owned(), positions, label });
+            dimensions.push(LabelledDimension { name: name.to_owned(), positions, label });
         }
-        match wrap {
-            Some(turn) if !goes_around => Err(nothing_goes_around(turn)),
-            _ => Ok(selection),
+        if let Some(turn) = wrap.filter(|_| !goes_around) {
+            return Err(nothing_goes_around(turn));
         }
+        let used = match &known {
+            Some((known, _)) => UsedLabels::of_known(known, self.are_public(known)),
+            None => self.remember(&key, new),
+        };
+        Ok(LabelSelection { dimensions, used })
     }
 
-    /// The labels of a dimension, which has a name and a length; `used` takes in what they depend on.
-    async fn labels(
+    /// The coordinates that are known by this key, with their labels, if they are current and the caller may read them.
+    async fn known(
+        &self,
+        key: &str,
+        began: Instant,
+    ) -> Option<(Arc<KnownCoordinates>, Vec<Arc<DimensionLabels>>)> {
+        let (target, caches) = (self.target, &self.state.responses);
+        let rights = Caller::of(&self.head.extensions).rights();
+        let known = caches.known_coordinates.get(key)?;
+        if !known.visited().all(|path| may_read(target, rights, path))
+            || !known.are_current(&target.opener, began).await
+        {
+            return None;
+        }
+        let labels = known.coordinates.iter().map(|coordinate| {
+            caches.coordinates.get(&coordinate.labels).map(|labels| Arc::clone(labels.as_ref()))
+        });
+        let labels = labels.collect::<Option<_>>()?;
+        Some((known, labels))
+    }
+
+    /// Whether every caller finds these coordinates.
+    fn are_public(&self, known: &KnownCoordinates) -> bool {
+        let rights = Caller::of(&self.head.extensions).rights();
+        known.visited().all(|path| is_public(self.target, rights, path))
+    }
+
+    /// Finds and reads the labels of a dimension, which has a name and a length; `new` takes in what they depend on.
+    async fn read(
         &self,
         array: &NodePath,
         (name, length): (&str, u64),
-        used: &mut UsedLabels,
+        new: &mut NewCoordinates,
         began: Instant,
     ) -> Result<Arc<DimensionLabels>, Problem> {
         let Self { state, head, target } = self;
-        let (rights, caches) = (Caller::of(&head.extensions).rights(), &state.responses);
-        let key = KnownCoordinate::key(&target.mount.cache_name, array, name);
-        if let Some(known) = caches.known_coordinates.get(&key)
-            && known.visited.iter().all(|path| may_read(target, rights, path))
-            && known.is_current(&target.opener, began).await
-            && let Some(labels) = caches.coordinates.get(&known.labels)
-        {
-            check_length((name, length), &known.path, &[labels.len() as u64], &by_position(name))?;
-            used.add(&known, known.visited.iter().all(|path| is_public(target, rights, path)));
-            return Ok(Arc::clone(&labels));
-        }
-        // Boxed, because it is large and rare.
-        let find = FoundCoordinate::of_dimension(target, rights, array, name, began);
-        let found = Box::pin(find).await?;
-        let Some((path, node, coordinate)) = &found.coordinate else { return Err(no_coordinate(name)) };
-        check_length((name, length), path, &coordinate.metadata().shape, &by_position(name))?;
-        let read = Box::pin(ReadCoordinate::of_array(state, head, name, node, coordinate)).await?;
-        let known = read.chunks.and_then(|chunks| {
-            let labels = (read.key.as_str(), chunks);
-            KnownCoordinate::new(&target.opener, (path, node), &found.nodes, &read.versions, labels)
-        });
-        match known {
-            None => {
-                used.versions.extend(read.versions);
-                used.is_uncacheable = true;
-            }
-            Some(known) => {
-                used.add(&known, found.is_public);
-                let bytes = known.memory_bytes();
-                if caches.known_coordinates.fits(bytes) {
-                    caches.known_coordinates.insert(&key, known, bytes);
-                }
-            }
-        }
+        let rights = Caller::of(&head.extensions).rights();
+        let found = FoundCoordinate::of_dimension(target, rights, array, name, began).await?;
+        let Some((path, node, coordinate)) = found.coordinate else { return Err(no_coordinate(name)) };
+        check_length((name, length), &path, &coordinate.metadata().shape)?;
+        let read = ReadCoordinate::of_array(state, head, name, &node, &coordinate).await?;
+        new.are_private |= !found.is_public;
+        new.versions.extend(read.versions);
+        let (nodes, labels, chunks) = (found.nodes, read.key, read.chunks);
+        new.coordinates.push(NewCoordinate { path, node, nodes, labels, chunks });
         Ok(read.coordinate)
+    }
+
+    /// Keeps what was found and read for later requests.
+    fn remember(&self, key: &str, new: NewCoordinates) -> UsedLabels {
+        let version = version_of(&new.versions);
+        let known = KnownCoordinates::new(&self.target.opener, new.coordinates, version.clone());
+        let Some(known) = known else {
+            return UsedLabels { version: Some(version), dependencies: None, is_uncacheable: true };
+        };
+        let used = UsedLabels::of_known(&known, !new.are_private);
+        let (bytes, cache) = (known.memory_bytes(), &self.state.responses.known_coordinates);
+        if cache.fits(bytes) {
+            cache.insert(key, known, bytes);
+        }
+        used
     }
 }
 
+/// The coordinates that a request found and read.
+#[derive(Debug, Default)]
+struct NewCoordinates {
+    coordinates: Vec<NewCoordinate>,
+    /// The versions of their documents and chunks.
+    versions: Vec<Option<Version>>,
+    /// Whether another caller could find others.
+    are_private: bool,
+}
+
+/// One version of several values; `None` for what is not stored. The digest's parts contain no zero byte: tags are visible ASCII.
+fn version_of(versions: &[Option<Version>]) -> Version {
+    let mut digest = Sha256::new();
+    for version in versions {
+        digest.update(version.as_ref().map_or("", Version::tag));
+        digest.update([0]);
+    }
+    let tag = hex_tag(&digest.finalize());
+    let is_strong = versions.iter().flatten().all(Version::is_strong);
+    if is_strong { Version::strong(&tag) } else { Version::weak(&tag) }
+}
+
 impl UsedLabels {
-    /// Adds a coordinate.
-    fn add(&mut self, known: &KnownCoordinate, is_public: bool) {
-        self.versions.extend(known.versions.iter().cloned());
-        self.dependencies.push(Arc::clone(&known.dependencies));
-        self.is_uncacheable |= !is_public;
+    fn of_known(known: &KnownCoordinates, are_public: bool) -> Self {
+        let dependencies = Some(Arc::clone(&known.dependencies));
+        Self { version: Some(known.version.clone()), dependencies, is_uncacheable: !are_public }
     }
 
     /// Whether every caller gets the same, and a change of a coordinate is noticed later.
@@ -151,6 +207,11 @@ impl UsedLabels {
     pub(crate) fn with_dependencies(&self, dependencies: Dependencies) -> Dependencies {
         self.dependencies.iter().cloned().fold(dependencies, Dependencies::and_shared)
     }
+}
+
+/// Checks that a dimension is as long as its coordinate.
+fn check_length(dimension: (&str, u64), path: &NodePath, shape: &[u64]) -> Result<(), Problem> {
+    find::check_length(dimension, path, shape, by_position)
 }
 
 /// The problem of a label that selects nothing, in this member of the request.

@@ -10,6 +10,10 @@ import { chromium } from "playwright-core";
 
 const [, , executablePath] = process.argv;
 const MILLISECONDS = 30000;
+// Longer than a page takes between what it has read and what it asks for next.
+const LOADED_QUIET_MILLISECONDS = 200;
+// Longer than a page waits after a change before it asks for something or writes its URL.
+const CHANGED_QUIET_MILLISECONDS = 300;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const actions = {
@@ -47,6 +51,25 @@ const actions = {
   evaluate: (page, script) => page.evaluate(script),
 };
 
+// Waits until a page has asked for nothing for a while. The state `networkidle` of the library is half a second.
+function quietOf(page) {
+  const underWay = new Set();
+  let changed = Date.now();
+  const change = (does) => (request) => {
+    underWay[does](request);
+    changed = Date.now();
+  };
+  page.on("request", change("add"));
+  for (const end of ["requestfinished", "requestfailed"]) page.on(end, change("delete"));
+  return async (milliseconds) => {
+    const end = Date.now() + MILLISECONDS;
+    while (underWay.size > 0 || Date.now() - changed < milliseconds) {
+      if (Date.now() > end) throw new Error(`not quiet within ${MILLISECONDS} ms: ${[...underWay].map((request) => request.url())}`);
+      await page.waitForTimeout(20);
+    }
+  };
+}
+
 async function visit(question) {
   const { url, steps = [], scripts = true, plain = false, dark = false, width = 1280, height = 900, png } = question;
   const context = await browser.newContext({
@@ -59,6 +82,7 @@ async function visit(question) {
     if (["error", "warning"].includes(message.type())) result.said.push(`${message.text()} ${message.location().url}`);
   });
   page.on("pageerror", (error) => result.said.push(String(error.stack)));
+  const quiet = quietOf(page);
   page.on("request", (request) => {
     const address = request.url();
     if (address.startsWith("blob:")) return;
@@ -69,9 +93,9 @@ async function visit(question) {
     result.status = response.status();
     result.headers = response.headers();
     if (scripts && !plain) await page.waitForSelector("html[data-ready]", { timeout: MILLISECONDS, state: "attached" });
-    await page.waitForLoadState("networkidle");
+    await quiet(LOADED_QUIET_MILLISECONDS);
     for (const [action, ...values] of steps) result.values.push(await actions[action](page, ...values));
-    await page.waitForLoadState("networkidle");
+    if (steps.length > 0) await quiet(CHANGED_QUIET_MILLISECONDS);
     result.url = page.url().slice(origin.length);
     result.title = await page.title();
     result.text = await page.innerText("body");
