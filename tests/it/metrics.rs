@@ -139,10 +139,11 @@ async fn reads_of_elements_are_counted_by_stage_by_mount_and_by_cache() {
     }
     let from = |place: &str| format!("zarrd_chunks_total{{mount=\"m\",from=\"{place}\"}}");
     assert_eq!((before.get(&from("store")), before.get(&from("memory"))), (1, 0));
-    server.get("/v1/data/m/a?slice=:8,:8").await;
-    server.get("/v1/data/m/a?slice=:8,:8").await;
+    for _ in 0..3 {
+        server.get("/v1/data/m/a?slice=:8,:8").await;
+    }
     let after = Metrics::of(&admin).await;
-    assert_eq!((after.get(&from("store")), after.get(&from("memory"))), (1, 1), "the third was kept whole");
+    assert_eq!((after.get(&from("store")), after.get(&from("memory"))), (1, 2), "the second was kept whole");
     let of = |what: &str, kind: &str| after.get(&format!("zarrd_cache_{what}{{kind=\"{kind}\"}}"));
     for kind in ["decoded", "index", "node", "answers"] {
         assert!(of("hits_total", kind) >= 1, "{kind}");

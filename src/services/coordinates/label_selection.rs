@@ -101,7 +101,7 @@ impl LabelRequest<'_> {
         }
         let used = match &known {
             Some((known, _)) => UsedLabels::of_known(known, self.are_public(known)),
-            None => self.remember(&key, new),
+            None => self.insert(&key, new),
         };
         Ok(LabelSelection { dimensions, used })
     }
@@ -155,7 +155,7 @@ impl LabelRequest<'_> {
     }
 
     /// Keeps what was found and read for later requests.
-    fn remember(&self, key: &str, new: NewCoordinates) -> UsedLabels {
+    fn insert(&self, key: &str, new: NewCoordinates) -> UsedLabels {
         let version = version_of(&new.versions);
         let known = KnownCoordinates::new(&self.target.opener, new.coordinates, version.clone());
         let Some(known) = known else {

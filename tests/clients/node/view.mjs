@@ -53,18 +53,18 @@ const actions = {
 
 // Waits until a page has asked for nothing for a while. The state `networkidle` of the library is half a second.
 function quietOf(page) {
-  const underWay = new Set();
+  const inFlight = new Set();
   let changed = Date.now();
   const change = (does) => (request) => {
-    underWay[does](request);
+    inFlight[does](request);
     changed = Date.now();
   };
   page.on("request", change("add"));
   for (const end of ["requestfinished", "requestfailed"]) page.on(end, change("delete"));
   return async (milliseconds) => {
     const end = Date.now() + MILLISECONDS;
-    while (underWay.size > 0 || Date.now() - changed < milliseconds) {
-      if (Date.now() > end) throw new Error(`not quiet within ${MILLISECONDS} ms: ${[...underWay].map((request) => request.url())}`);
+    while (inFlight.size > 0 || Date.now() - changed < milliseconds) {
+      if (Date.now() > end) throw new Error(`not quiet within ${MILLISECONDS} ms: ${[...inFlight].map((request) => request.url())}`);
       await page.waitForTimeout(20);
     }
   };

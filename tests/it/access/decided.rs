@@ -1,4 +1,6 @@
 //! Authorization decisions: equal for every spelling of a key, made before caches, and never beyond the grant.
+//!
+//! Longer by hand: `ZARRD_CASES=2000 cargo test --test it decided`.
 
 use std::fmt::Write;
 
@@ -9,6 +11,7 @@ use serde_json::json;
 use super::{access, ask, filled, get_as, grant, known, server, stranger, token};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, put};
+use crate::support::stamped::by_hand;
 use axum::body::Body;
 use axum::http::Request;
 use zarrd::auth::Scope;
@@ -60,6 +63,12 @@ fn keys_and_ways() -> impl Strategy<Value = (String, Vec<Vec<u8>>)> {
     (key, prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 1..12))
 }
 
+/// As many cases, or those that are asked for.
+fn cases(count: u64) -> ProptestConfig {
+    let count = u32::try_from(by_hand("ZARRD_CASES", count)).unwrap();
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(count) }
+}
+
 #[test]
 fn every_spelling_of_a_key_gets_the_same_decision() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -68,8 +77,7 @@ fn every_spelling_of_a_key_gets_the_same_decision() {
     let (server, _) = runtime.block_on(server(json!({ "tokens": { "reader": reader } }), &[]));
     let bearer = format!("Bearer {}", token("reader"));
     // Some 24 decisions each.
-    let mut runner =
-        TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) });
+    let mut runner = TestRunner::new(cases(400));
     let ran = runner.run(&keys_and_ways(), |(key, ways)| {
         let is_granted =
             ["g", "a/b"].iter().any(|prefix| key == *prefix || key.starts_with(&format!("{prefix}/")));
@@ -94,8 +102,7 @@ fn every_spelling_of_a_node_gets_the_same_decision() {
     let reader = known("reader", json!([grant("m", "g", &["read"]), grant("m", "a/b", &["read"])]));
     let (server, _) = runtime.block_on(server(json!({ "tokens": { "reader": reader } }), &[]));
     let bearer = format!("Bearer {}", token("reader"));
-    let mut runner =
-        TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) });
+    let mut runner = TestRunner::new(cases(150));
     let ran = runner.run(&keys_and_ways(), |(path, ways)| {
         let is_granted =
             ["g", "a/b"].iter().any(|prefix| path == *prefix || path.starts_with(&format!("{prefix}/")));

@@ -155,11 +155,16 @@ impl Array {
         let count: usize = self.shape.iter().product();
         let mut elements = match self.source {
             Source::Uniform(byte) => vec![byte; count * element_bytes],
-            Source::Counting => (0..count)
-                .flat_map(|number| {
-                    (u64::try_from(number).unwrap() + 1).to_le_bytes().into_iter().cycle().take(element_bytes)
-                })
-                .collect(),
+            Source::Counting => {
+                let mut elements = Vec::with_capacity(count * element_bytes);
+                for number in 1..=count {
+                    let number = u64::try_from(number).unwrap().to_le_bytes();
+                    for left in (1..=element_bytes).rev().step_by(number.len()) {
+                        elements.extend_from_slice(&number[..left.min(number.len())]);
+                    }
+                }
+                elements
+            }
             Source::Random { seed, .. } => noise(seed).take(count * element_bytes).collect(),
         };
         self.data_type.tame(&mut elements);
@@ -252,19 +257,33 @@ impl Array {
     pub fn chunk(&self, model: &Model, coords: &[usize]) -> Vec<u8> {
         let mut noise = noise(1);
         let mut elements = Vec::new();
-        let (start, shape) = (self.start_of(coords), self.edges_at(coords));
-        for place in places(&shape) {
-            let at: Vec<usize> = start.iter().zip(&place).map(|(start, place)| start + place).collect();
-            if at.iter().zip(&self.shape).all(|(at, length)| at < length) {
-                elements.extend_from_slice(model.element(&at));
-            } else {
+        for (within, count) in self.rows(model, coords) {
+            elements.extend_from_slice(within);
+            for _ in within.len() / model.element_bytes..count {
                 let mut beyond: Vec<u8> = noise.by_ref().take(model.element_bytes).collect();
                 self.data_type.tame(&mut beyond);
                 elements.extend(beyond);
             }
         }
+        let shape = self.edges_at(coords);
         let TypeCase { units, fill, .. } = self.data_type.clone();
         Block { shape, elements, fill, units }.encode(&self.stored_codecs())
+    }
+
+    /// The rows of a chunk along the last dimension: the elements of each that are within the array, and how many it has with those
+    /// beyond.
+    fn rows<'m>(&self, model: &'m Model, coords: &[usize]) -> impl Iterator<Item = (&'m [u8], usize)> {
+        let (start, edges) = (self.start_of(coords), self.edges_at(coords));
+        let (count, outer) = edges.split_last().map_or((1, &[][..]), |(count, outer)| (*count, outer));
+        let (shape, item) = (self.shape.clone(), model.element_bytes);
+        places(outer).map(move |mut place| {
+            place.resize(start.len(), 0);
+            let at: Vec<usize> = start.iter().zip(&place).map(|(start, place)| start + place).collect();
+            let is_within = at.iter().zip(&shape).all(|(at, length)| at < length);
+            let left = at.last().zip(shape.last()).map_or(1, |(at, length)| length.saturating_sub(*at));
+            let within = if is_within { left.min(count) } else { 0 };
+            (&model.elements[flat(&shape, &at) * item * usize::from(is_within)..][..within * item], count)
+        })
     }
 
     /// v2's members as codecs.
@@ -312,12 +331,8 @@ impl Array {
 
     /// Whether a chunk is stored.
     pub fn has_other_than_fill(&self, model: &Model, coords: &[usize]) -> bool {
-        let start = self.start_of(coords);
-        places(&self.edges_at(coords)).any(|place| {
-            let at: Vec<usize> = start.iter().zip(&place).map(|(start, place)| start + place).collect();
-            at.iter().zip(&self.shape).all(|(at, length)| at < length)
-                && model.element(&at) != self.data_type.fill
-        })
+        let mut within = self.rows(model, coords).flat_map(|(row, _)| row.chunks_exact(model.element_bytes));
+        within.any(|element| element != self.data_type.fill)
     }
 }
 
