@@ -409,6 +409,29 @@ async fn an_owner_that_comes_too_late_with_its_elements_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_append_that_was_held_up_until_its_key_was_dropped_is_not_done_again() {
+    let bucket = TestS3::start().await;
+    log(3).store(&bucket.store(), "a").await;
+    let [late, prompt] = [server(&bucket.store()), server(&bucket.store())];
+    let rule = Rule { kinds: vec![Kind::Put], key: "a/c/0", when: When::Nth(0), fault: Fault::Wait };
+    bucket.inject(vec![rule], 1);
+    let held = tokio::spawn(async move { late.append_as("one", "a?append=0", [7]).await });
+    bucket.until_one_waits().await;
+    end_lease(&bucket);
+    // The client has given up, and sends it to another server. Then more keys are used than are kept.
+    prompt.append_until_done("one", "a?append=0", &[7]).await;
+    let others: Vec<String> = (0..600).map(|number| format!("other-{number}")).collect();
+    let appends = others.iter().map(|key| prompt.append_until_done(key, "a?append=0", &[2]));
+    futures::future::join_all(appends).await;
+    bucket.go_on();
+    let refused = held.await.unwrap();
+    refused.refuses(503, "contended", "its key may have been used since");
+    assert_eq!(refused.json()["written"], false);
+    let rows: Vec<u8> = serde_json::from_value(prompt.json("a").await).unwrap();
+    assert_eq!((rows.len(), rows.iter().filter(|row| **row == 7).count()), (604, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_shape_that_comes_too_late_erases_no_appended_element() {
     let bucket = TestS3::start().await;
     log(3).store(&bucket.store(), "a").await;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::arrival::Arrival;
 use super::batch::AppendBatch;
 use super::error::AppendError;
 use super::rows::{Append, Appended};
@@ -35,6 +36,7 @@ struct WaitingAppend {
     append: Append,
     nodes: NodeWriter,
     opened: Arc<OpenNode>,
+    arrival: Arrival,
     answer: oneshot::Sender<Result<Appended, Arc<AppendError>>>,
 }
 
@@ -42,6 +44,8 @@ struct WaitingAppend {
 #[derive(Default)]
 struct AppendLine {
     waiting: VecDeque<WaitingAppend>,
+    /// How many keys were used, as long as the task at its head has the lease.
+    keys_used: Option<u64>,
     /// Notifies the task at its head that one more waits.
     arrived: Arc<Notify>,
 }
@@ -77,7 +81,8 @@ impl AppendWriter {
             let mut lines = self.lines();
             let is_first = !lines.contains_key(&name);
             let line = lines.entry(name.clone()).or_default();
-            line.waiting.push_back(WaitingAppend { append, nodes, opened, answer });
+            let arrival = Arrival::now(line.keys_used);
+            line.waiting.push_back(WaitingAppend { append, nodes, opened, arrival, answer });
             line.arrived.notify_one();
             is_first
         };
@@ -119,6 +124,7 @@ impl LineHead {
                     continue;
                 }
                 if let Some(lease) = lease.take() {
+                    self.note_keys_used(None);
                     lease.release().await;
                 }
                 if self.end_if_idle() {
@@ -129,21 +135,30 @@ impl LineHead {
             }
             if turn.elapsed() > TURN {
                 if let Some(lease) = lease.take() {
+                    self.note_keys_used(None);
                     lease.release().await;
                     sleep(GAP).await;
                 }
                 turn = Instant::now();
             }
             self.store(batch, &mut lease).await;
+            self.note_keys_used(lease.as_ref());
+        }
+    }
+
+    /// Notes how many keys were used, as this lease has it, for those who arrive from now on.
+    fn note_keys_used(&self, lease: Option<&ArrayLease>) {
+        if let Some(line) = self.appends.lines().get_mut(&self.name) {
+            line.keys_used = lease.map(ArrayLease::keys_used);
         }
     }
 
     async fn store(&self, batch: Vec<WaitingAppend>, lease: &mut Option<ArrayLease>) {
         let (mut appends, mut answers, mut made_for, mut first) = (Vec::new(), Vec::new(), Vec::new(), None);
-        for WaitingAppend { append, nodes, opened, answer } in batch {
+        for WaitingAppend { append, nodes, opened, arrival, answer } in batch {
             appends.push(append);
             answers.push(answer);
-            made_for.push(Arc::clone(&opened));
+            made_for.push((Arc::clone(&opened), arrival));
             first.get_or_insert((nodes, opened));
         }
         let Some((nodes, opened)) = first else { return };

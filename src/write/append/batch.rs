@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
+use super::arrival::Arrival;
 use super::error::AppendError;
 use super::guard::AppendGuard;
 use super::rows::{Append, Appended, check_array, end_of, joined};
@@ -26,8 +29,8 @@ pub(super) struct AppendBatch {
     pub(super) writer: ArrayWriter,
     pub(super) cpu: ComputePool,
     pub(super) appends: Arc<[Append]>,
-    /// For each append, the array as it was opened.
-    pub(super) made_for: Vec<Arc<OpenNode>>,
+    /// For each append, the array as it was opened, and when that was.
+    pub(super) made_for: Vec<(Arc<OpenNode>, Arrival)>,
 }
 
 /// What becomes of each append.
@@ -51,13 +54,15 @@ impl AppendBatch {
     }
 
     async fn try_commit(&self, slot: &mut Option<ArrayLease>) -> Result<Outcomes, AppendError> {
+        let mut first_read = None;
         for attempt in 0..ATTEMPTS {
             pause(attempt).await;
             let mut lease = match slot.take() {
                 Some(lease) => lease,
                 None => self.nodes.take_lease(&self.path, &self.owner).await?,
             };
-            match self.store(&mut lease).await {
+            let first_read = *first_read.get_or_insert(lease.first_read());
+            match self.store(&mut lease, first_read).await {
                 Ok(outcomes) => {
                     *slot = Some(lease);
                     return Ok(outcomes);
@@ -76,9 +81,13 @@ impl AppendBatch {
         Err(AppendError::Contended)
     }
 
-    async fn store(&self, lease: &mut ArrayLease) -> Result<Outcomes, AppendError> {
+    async fn store(
+        &self,
+        lease: &mut ArrayLease,
+        first_read: (Instant, u64),
+    ) -> Result<Outcomes, AppendError> {
         let document = self.nodes.settled_document(&self.path, &self.opened, lease).await?;
-        let (placed, pending) = self.place(&document, lease);
+        let (placed, pending) = self.place(&document, lease, first_read);
         let mut copies = Ok(());
         if let Some(last) = pending.last() {
             let shape = last.shape.clone();
@@ -112,10 +121,15 @@ impl AppendBatch {
     }
 
     /// Gives each append its place behind the end of the array.
-    fn place(&self, document: &ArrayDocument, lease: &ArrayLease) -> (Vec<Placed>, Vec<RecordedAppend>) {
+    fn place(
+        &self,
+        document: &ArrayDocument,
+        lease: &ArrayLease,
+        first_read: (Instant, u64),
+    ) -> (Vec<Placed>, Vec<RecordedAppend>) {
         let mut pending: Vec<RecordedAppend> = Vec::new();
         let mut shape = document.metadata.shape.clone();
-        let placed = self.appends.iter().zip(&self.made_for).map(|(append, made_for)| {
+        let placed = self.appends.iter().zip(&self.made_for).map(|(append, (made_for, arrival))| {
             if let Some(key) = &append.key {
                 let earlier = pending
                     .iter()
@@ -130,6 +144,9 @@ impl AppendBatch {
                         (true, Some(place)) => Placed::Stored(place),
                         (true, None) => Placed::Answered(Ok(done.clone().into())),
                     };
+                }
+                if !arrival.is_covered_by(lease, first_read) {
+                    return Placed::Answered(Err(AppendError::TooLate));
                 }
             }
             let start = shape.get(append.axis).copied().unwrap_or(0);

@@ -44,6 +44,11 @@ pub enum AppendError {
     /// Others changed the array at each attempt.
     #[error("others are changing the array just now; nothing was written")]
     Contended,
+    /// While the request waited, many others were stored: its key may have been used since, and dropped.
+    #[error(
+        "many appends were stored while this one waited, and its key may have been used since; nothing was written"
+    )]
+    TooLate,
     /// It is not known whether the array has its new shape.
     #[error("it is not known whether the elements were appended: {0}")]
     Unknown(#[source] Box<NodeWriteError>),
@@ -110,7 +115,7 @@ impl Classify for AppendError {
                 ErrorClass::Conflict
             }
             Self::KeyUsed { .. } | Self::NoArrays => ErrorClass::InvalidRequest,
-            Self::Contended => ErrorClass::Overloaded,
+            Self::Contended | Self::TooLate => ErrorClass::Overloaded,
             Self::Unknown(error) | Self::Node(error) => error.class(),
             Self::Lost => ErrorClass::Internal,
             Self::Lease(error) | Self::Undecided(error) => error.class(),
@@ -129,6 +134,7 @@ impl Classify for AppendError {
             | Self::DifferentLengths { .. }
             | Self::NoArrays
             | Self::Contended
+            | Self::TooLate
             | Self::Lease(_)
             | Self::Node(_)
             | Self::Elements(_)

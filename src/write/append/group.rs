@@ -63,8 +63,12 @@ impl AppendWriter {
     ) -> Result<Appended, AppendError> {
         // Of two that append to the same arrays, one has the first lease.
         append.parts.sort_by(|one, other| one.path.cmp(&other.path));
+        let keys_used = match &append.key {
+            Some(_) => Some(ArrayLease::keys_used_at(&**nodes.store(), &append.group).await?),
+            None => None,
+        };
         let _turn = self.turn_of(&append).await?;
-        let step = GroupStepWriter { nodes, writer: self.writer(), append };
+        let step = GroupStepWriter { nodes, writer: self.writer(), append, keys_used };
         for attempt in 0..ATTEMPTS {
             pause(attempt).await;
             match step.run().await {
@@ -99,6 +103,8 @@ struct GroupStepWriter<'s> {
     nodes: &'s NodeWriter,
     writer: &'s ArrayWriter,
     append: GroupAppend,
+    /// How many keys had been used when it arrived, if it has one.
+    keys_used: Option<u64>,
 }
 
 impl GroupStepWriter<'_> {
@@ -132,6 +138,9 @@ impl GroupStepWriter<'_> {
         }
         if let Some(done) = self.done(group, arrays)? {
             return Ok(done);
+        }
+        if self.keys_used.is_some_and(|used| !group.has_keys_since(used)) {
+            return Err(AppendError::TooLate);
         }
         let (start, stop) = self.place(arrays)?;
         let step = GroupStep { group: self.append.group.as_str().to_owned(), id: owner.name().to_owned() };

@@ -21,6 +21,7 @@
 //!   from another.
 
 mod appender;
+mod arrival;
 mod batch;
 mod error;
 mod group;

@@ -30,6 +30,8 @@ pub(in crate::write) struct ArrayLease {
     pub(super) version: Version,
     clock: Clock,
     ends: Instant,
+    /// When the record was first read to take the lease, and how many keys had been used.
+    first_read: (Instant, u64),
     /// Whether there was no record before.
     pub(super) is_new: bool,
     /// Whether an earlier creation has left its mark.
@@ -68,12 +70,14 @@ impl ArrayLease {
         let place = LeasePlace::of(store, path).await?;
         let is_alone = is_alone(store);
         let started = Instant::now();
+        let mut first_read = None;
         let mut attempt = 0;
         loop {
             let (mut record, version) = match place.read().await? {
                 Some((record, version)) => (record, Some(version)),
                 None => (LeaseRecord::default(), None),
             };
+            let first_read = *first_read.get_or_insert_with(|| (Instant::now(), record.keys_used));
             if record.is_held_from(owner, is_alone, clock(), LEASE) {
                 if started.elapsed() >= MAX_WAIT {
                     return Err(if record.is_making { LeaseError::Making } else { LeaseError::Owned });
@@ -87,7 +91,17 @@ impl ArrayLease {
             change(&mut record);
             let (ends, is_new) = (extend(&mut record, clock), version.is_none());
             if let Some(version) = place.replace(&record, version.as_ref()).await? {
-                return Ok(Self { place, record, version, clock, ends, is_new, had_mark, is_unsettled });
+                return Ok(Self {
+                    place,
+                    record,
+                    version,
+                    clock,
+                    ends,
+                    first_read,
+                    is_new,
+                    had_mark,
+                    is_unsettled,
+                });
             }
             attempt += 1;
             if attempt == ATTEMPTS {
@@ -130,6 +144,33 @@ impl ArrayLease {
     /// The append with a key of this name that was done.
     pub(in crate::write) fn done_as(&self, name: &str) -> Option<&RecordedAppend> {
         self.record.done_as(name)
+    }
+
+    /// How many keys were used.
+    pub(in crate::write) fn keys_used(&self) -> u64 {
+        self.record.keys_used
+    }
+
+    /// When the record had first been read to take the lease, and how many keys had been used.
+    pub(in crate::write) fn first_read(&self) -> (Instant, u64) {
+        self.first_read
+    }
+
+    /// How many keys were used by appends at a path, as far as is stored.
+    ///
+    /// # Errors
+    /// A failure of the backend.
+    pub(in crate::write) async fn keys_used_at(
+        store: &dyn Store,
+        path: &NodePath,
+    ) -> Result<u64, LeaseError> {
+        let record = LeasePlace::of(store, path).await?.read().await?;
+        Ok(record.map_or(0, |(record, _)| record.keys_used))
+    }
+
+    /// Whether the keys are kept that were used since there were this many, and as many before as are promised.
+    pub(in crate::write) fn has_keys_since(&self, keys_used: u64) -> bool {
+        self.record.has_keys_since(keys_used)
     }
 
     /// What the owner before was appending as a part of a step of a group.

@@ -16,8 +16,9 @@ use crate::store::{
 /// How long a lease lasts if it is not renewed.
 pub(super) const LEASE: Duration = Duration::from_secs(5);
 
-/// The appends with a key that are kept, so that one that is sent again is answered and not done again.
-const KEPT: usize = 256;
+/// The appends with a key that are kept, so that one that is sent again is answered and not done again: the last 256 before it arrives,
+/// and as many that may be done until it is its turn.
+const KEPT: usize = 512;
 
 /// The longest record that is stored or read, in bytes.
 const MAX_RECORD_BYTES: usize = 1 << 20;
@@ -35,6 +36,9 @@ pub(super) struct LeaseRecord {
     pub(super) pending: Vec<RecordedAppend>,
     /// Appends that are in the shape, the latest last.
     pub(super) done: VecDeque<RecordedAppend>,
+    /// How many appends with a key were done.
+    #[serde(default)]
+    pub(super) keys_used: u64,
     /// Of a group: the last step that was decided. Its arrays may not have their shapes yet.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) decided: Option<DecidedStep>,
@@ -142,7 +146,10 @@ impl LeaseRecord {
     pub(super) fn finish(&mut self, appends: impl IntoIterator<Item = RecordedAppend>) {
         self.pending.clear();
         let done = appends.into_iter().filter(|append| append.key.is_some());
-        self.done.extend(done.map(|append| RecordedAppend { step: None, ..append }));
+        for append in done {
+            self.done.push_back(RecordedAppend { step: None, ..append });
+            self.keys_used = self.keys_used.saturating_add(1);
+        }
         while self.done.len() > KEPT {
             self.done.pop_front();
         }
@@ -168,6 +175,12 @@ impl LeaseRecord {
             }
         }
         Err(LeaseError::TooLong)
+    }
+
+    /// Whether the keys are kept that were used since there were this many, and as many before as are promised.
+    pub(super) fn has_keys_since(&self, keys_used: u64) -> bool {
+        let kept = self.done.len() as u64;
+        self.keys_used <= kept || self.keys_used.saturating_sub(keys_used) <= kept / 2
     }
 
     /// The append with a key of this name.
@@ -295,6 +308,8 @@ mod tests {
         }
         assert_eq!(record.done.len(), KEPT);
         assert!(record.done_as("1").is_none() && record.done_as("2").is_some());
+        // One that arrived then may be one of the 256 before.
+        assert!(record.has_keys_since(257) && !record.has_keys_since(256));
     }
 
     #[test]

@@ -161,6 +161,9 @@ async fn finish(
     permit: Held,
     append: impl Future<Output = Result<Appended, Arc<AppendError>>> + Send + 'static,
 ) -> Result<Appended, Problem> {
+    // Lets the connection notice a client that is gone, which may have sent the append again to another server while this
+    // one was paused: its key may have been dropped since.
+    tokio::task::yield_now().await;
     let appended = tokio::spawn(async move {
         let _permit = permit;
         append.await

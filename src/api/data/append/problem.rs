@@ -19,6 +19,7 @@ pub(super) fn problem(error: Arc<AppendError>) -> Problem {
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-used").detail(text)
         }
         AppendError::Contended
+        | AppendError::TooLate
         | AppendError::Lease(LeaseError::Owned | LeaseError::Making | LeaseError::Lost)
         | AppendError::Elements(WriteError::Contended { .. }) => {
             let detail = format!("{text}; retry after the time in `Retry-After`");
