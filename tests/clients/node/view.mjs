@@ -13,7 +13,7 @@ const MILLISECONDS = 30000;
 // Longer than a page takes between what it has read and what it asks for next.
 const LOADED_QUIET_MILLISECONDS = 200;
 // Longer than a page waits after a change before it asks for something or writes its URL.
-const CHANGED_QUIET_MILLISECONDS = 300;
+const CHANGED_QUIET_MILLISECONDS = 450;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const actions = {
