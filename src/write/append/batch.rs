@@ -108,6 +108,9 @@ impl AppendBatch {
                 }
                 Err(error) => return Err(AppendError::Unknown(Box::new(error))),
             }
+        } else {
+            // What another server has appended since would look like what this one found to be done.
+            lease.check().await?;
         }
         let stored = |place: usize| {
             copies.clone()?;

@@ -137,6 +137,11 @@ impl GroupStepWriter<'_> {
             arrays.push(Participant { part, lease, document });
         }
         if let Some(done) = self.done(group, arrays)? {
+            // What another server has appended since would look like what this one found to be done.
+            for participant in &mut *arrays {
+                participant.lease.check().await?;
+            }
+            group.check().await?;
             return Ok(done);
         }
         if self.keys_used.is_some_and(|used| !group.has_keys_since(used)) {
