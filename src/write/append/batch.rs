@@ -109,7 +109,7 @@ impl AppendBatch {
                 Err(error) => return Err(AppendError::Unknown(Box::new(error))),
             }
         } else {
-            // What another server has appended since would look like what this one found to be done.
+            // What another server has appended since could be taken for what was pending before.
             lease.check().await?;
         }
         let stored = |place: usize| {

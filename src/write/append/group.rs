@@ -137,7 +137,7 @@ impl GroupStepWriter<'_> {
             arrays.push(Participant { part, lease, document });
         }
         if let Some(done) = self.done(group, arrays)? {
-            // What another server has appended since would look like what this one found to be done.
+            // What another server has appended since could be taken for what was pending before.
             for participant in &mut *arrays {
                 participant.lease.check().await?;
             }
