@@ -166,8 +166,12 @@ fn host_of(address: SocketAddr) -> String {
 
 /// The bound of memory, as it is printed.
 fn memory(config: &Config) -> String {
-    let most = size(MemoryBound::from_config(config).bytes());
+    let bound = MemoryBound::from_config(config).bytes();
+    let most = size(bound);
     match config.memory.total_and_share() {
+        Some((total, _)) if bound > total => {
+            format!("at most {most}, more than there is ({}): lower the sizes of caches and budgets", size(total))
+        }
         Some((total, _)) => format!("at most {most} (of {})", size(total)),
         None => format!("at most {most}"),
     }

@@ -79,7 +79,7 @@ impl Checked {
         // As many at a time as the configuration has mounts.
         join_all(self.app.served.iter().map(|served| async move {
             let mount = &served.mount;
-            let answer = mount.answers_within(CONNECT_TIMEOUT).await.map_err(|(_, trouble)| trouble);
+            let answer = mount.answers_within(CONNECT_TIMEOUT).await.map_err(|failure| failure.cause);
             let conditions = if answer.is_ok() && depends_on_conditions(mount) {
                 Some(mount.checks_conditions_within(CONNECT_TIMEOUT).await)
             } else {

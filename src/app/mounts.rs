@@ -183,12 +183,14 @@ impl MountOpener {
         cache_name: &str,
         store_options: &StoreOptions,
         store: SharedStore,
-    ) -> SharedStore {
-        let Some(disk) = &self.disk else { return store };
+    ) -> Result<SharedStore, AppError> {
+        let Some(disk) = &self.disk else { return Ok(store) };
         let (policy, writable) = (options.freshness.policy, options.writable);
+        let place = store::place_of(&options.url, store_options)
+            .map_err(|source| AppError::Mount { name: name.to_owned(), source })?;
         // Of fixed length, and readable by no one.
-        let place = Version::from_own_text(format!("{}\n{}", options.url, store_options.place()).as_bytes());
-        disk.wrap(&CachedMount { name, cache_name, place: place.tag(), policy, writable }, store)
+        let place = Version::from_own_text(place.as_bytes());
+        Ok(disk.wrap(&CachedMount { name, cache_name, place: place.tag(), policy, writable }, store))
     }
 
     /// Opens a mount, or reuses its store. If its directory is missing, the open store stays, with the options that it has.
@@ -237,7 +239,7 @@ impl MountOpener {
             let observer = Arc::clone(&backend) as Arc<dyn store::Observer>;
             let observed = store::observed(name, Arc::clone(&raw), observer);
             let (read_once, shared) = SharedReads::wrap(observed, options.freshness.policy);
-            let stored = self.on_disk((name, options), &cache_name, &store_options, read_once);
+            let stored = self.on_disk((name, options), &cache_name, &store_options, read_once)?;
             let stale = self.stale.of_mount(&cache_name, options.freshness);
             if let (Some(stale), Some(disk)) = (&stale, &self.disk) {
                 stale.restore(disk);

@@ -106,6 +106,7 @@ impl StaleLookups {
     pub fn restore(&self, disk: &DiskCache) {
         let since = self.lookups.0.generation();
         for (key, info, asked) in disk.take_lookups(&self.mount) {
+            self.staleness.record_result(asked);
             self.lookups.0.insert(
                 &(Arc::clone(&self.mount), key),
                 &Arc::new(LastLookup { info, asked }),
@@ -169,6 +170,8 @@ pub struct Staleness {
 struct StalenessState {
     /// When the backend is asked next; `None` while it responds.
     next_attempt: Option<Instant>,
+    /// When the last request was sent that the backend had a result for, in this run or the one before.
+    last_result: Option<Instant>,
     last_use: Option<Instant>,
     /// The oldest lookup that was used since the last time that none was used for a while.
     oldest: Option<Instant>,
@@ -199,10 +202,15 @@ impl Staleness {
         let recorded = {
             let (this, mount) = (Arc::clone(self), Arc::clone(mount));
             async move {
+                let asked = Instant::now();
                 let outcome = request.await;
                 match &outcome {
                     Err(error) if is_unanswered(error) => this.record_failure(&mount),
-                    Ok(_) | Err(_) => this.record_answer(),
+                    Err(_) => this.record_answer(),
+                    Ok(_) => {
+                        this.record_answer();
+                        this.record_result(asked);
+                    }
                 }
                 outcome
             }
@@ -242,6 +250,18 @@ impl Staleness {
     #[must_use]
     pub fn max_age(&self) -> Duration {
         self.max_age
+    }
+
+    /// Whether there are results of the backend, sent for recently enough, for requests that it does not answer.
+    #[must_use]
+    pub fn has_results(&self) -> bool {
+        self.state().last_result.is_some_and(|asked| asked.elapsed() < self.max_age)
+    }
+
+    /// Notes that the backend had a result for a request that was sent at `asked`.
+    pub(crate) fn record_result(&self, asked: Instant) {
+        let mut state = self.state();
+        state.last_result = state.last_result.max(Some(asked));
     }
 
     /// How old what a request got may be, if it began at `began` and lookups were used in place of the backend; never too

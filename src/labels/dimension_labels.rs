@@ -365,10 +365,12 @@ impl DimensionLabels {
     /// that is far away.
     pub(super) fn is_within_half_a_step<K: Key, F: Fn(usize) -> K>(keys: &Keys<F>, key: K) -> bool {
         let Some(last) = keys.length.checked_sub(1) else { return false };
-        let (end, next) = match (keys.forward(key), keys.backward(key)) {
-            (Some(_), Some(_)) => return true,
-            (None, _) => (0, 1.min(last)),
-            (_, None) => (last, last.saturating_sub(1)),
+        if keys.covers(key) {
+            return true;
+        }
+        let (end, next) = match keys.forward(key) {
+            None => (0, 1.min(last)),
+            Some(_) => (last, last.saturating_sub(1)),
         };
         let end = (keys.at)(end);
         K::is_at_most_half(end.distance(key), end.distance((keys.at)(next)))
@@ -381,7 +383,16 @@ impl DimensionLabels {
         query: &LabelQuery,
         place: usize,
     ) -> Result<SelectedLabels, LabelError> {
-        let found = self.equal(keys, (keys.at)(place));
+        let found = match self.order {
+            Order::Unsorted => self.equal(keys, (keys.at)(place)),
+            Order::Ascending | Order::Descending => {
+                let same = keys.same_as(place);
+                if same.len() == 1 {
+                    return Ok(SelectedLabels::one(place));
+                }
+                same.collect()
+            }
+        };
         self.places(query, &found)
     }
 

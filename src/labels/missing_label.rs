@@ -86,11 +86,10 @@ impl DimensionLabels {
         let is_number = matches!(self.labels, Labels::Floats { .. } | Labels::Integers(_));
         if let (true, Ok(number)) = (is_number, label.parse::<f64>()) {
             let keys = self.floats();
-            let is_inside = |number| keys.forward(number).is_some() && keys.backward(number).is_some();
             let is_near = |number| Self::is_within_half_a_step(&keys, number);
             let turned = [number - FULL_TURN, number + FULL_TURN].into_iter().any(is_near);
             let can_wrap = self.order != Order::Unsorted && self.goes_around(FULL_TURN);
-            if can_wrap && !is_inside(number) && turned {
+            if can_wrap && !keys.covers(number) && turned {
                 return ADD_WRAP.to_owned();
             }
         }

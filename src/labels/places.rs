@@ -161,6 +161,23 @@ impl<K: Key, F: Fn(usize) -> K> Keys<F> {
         Some(if is_left { left } else { right })
     }
 
+    /// The positions of the labels that are equal to the one at a position. The labels are sorted.
+    pub(super) fn same_as(&self, place: usize) -> Range<usize> {
+        let key = (self.at)(place);
+        let differs = |other: usize| other >= self.length || (self.at)(other) != key;
+        if place.checked_sub(1).is_none_or(differs) && differs(place + 1) {
+            return place..place + 1;
+        }
+        self.between(Bound::Included(key), Bound::Included(key))
+    }
+
+    /// Whether a key is not beyond the first and the last label. The labels are sorted.
+    pub(super) fn covers(&self, key: K) -> bool {
+        let Some(last) = self.length.checked_sub(1) else { return false };
+        let (one, other) = ((self.at)(0), (self.at)(last));
+        one <= key && key <= other || other <= key && key <= one
+    }
+
     /// The positions of the labels around one: the one before and the one after, in stored order.
     pub(super) fn around(&self, key: K) -> Vec<usize> {
         let mut around: Vec<usize> = self.forward(key).into_iter().chain(self.backward(key)).collect();
@@ -170,15 +187,13 @@ impl<K: Key, F: Fn(usize) -> K> Keys<F> {
 
     /// The smallest position whose label does not satisfy a condition that those before satisfy.
     fn partition(&self, is_before: impl Fn(K) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.length);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if is_before((self.at)(middle)) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        // The number of steps follows from the length alone, so that the processor has no branch to predict.
+        let (mut low, mut left) = (0, self.length);
+        while left > 1 {
+            let half = left / 2;
+            low = if is_before((self.at)(low + half - 1)) { low + half } else { low };
+            left -= half;
         }
-        low
+        if left == 1 && is_before((self.at)(low)) { low + 1 } else { low }
     }
 }

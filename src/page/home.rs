@@ -18,8 +18,8 @@ pub struct MountCard {
     pub kind: &'static str,
     /// Whether it can be written to.
     pub writable: bool,
-    /// Why it does not respond, if so.
-    pub trouble: Option<&'static str>,
+    /// Its state and the cause, if its backend fails.
+    pub trouble: Option<(&'static str, &'static str)>,
     /// Its title, from the attributes of its root.
     pub title: Option<String>,
     /// The nodes in it, the first ones with pictures; `None` if they are not known.
@@ -72,7 +72,7 @@ fn card(mount: &MountCard) -> maud::Markup {
             p.tags {
                 span.tag { (mount.kind) }
                 span.tag { (if mount.writable { "read-write" } else { "read-only" }) }
-                @if let Some(trouble) = mount.trouble { span.tag.warn { "unavailable: " (trouble) } }
+                @if let Some((state, why)) = mount.trouble { span.tag.warn { (state) ": " (why) } }
             }
             @match &mount.nodes {
                 None => {}

@@ -14,10 +14,21 @@ use crate::http::options::HttpOptionsError;
 use crate::http::trouble::trouble_of;
 use crate::metadata::Separator;
 use crate::metrics::BackendCounts;
-use crate::store::SharedStore;
+use crate::store::{SharedStore, is_unanswered};
 
 /// The methods offered for keys and prefixes of every mount.
 const STORE_READ_METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
+
+/// Why the backend of a mount does not respond.
+#[derive(Clone, Debug)]
+pub struct MountFailure {
+    /// The class of the error.
+    pub class: ErrorClass,
+    /// A short description.
+    pub cause: String,
+    /// Whether the backend refuses, which is a response.
+    pub is_refusal: bool,
+}
 
 /// A store that is served under a name.
 #[derive(Clone, Debug)]
@@ -98,12 +109,20 @@ impl Mount {
     /// Checks that its backend responds within `max_wait`.
     ///
     /// # Errors
-    /// The class of the failure, and a short description.
-    pub async fn answers_within(&self, max_wait: Duration) -> Result<(), (ErrorClass, String)> {
+    /// Why not.
+    pub async fn answers_within(&self, max_wait: Duration) -> Result<(), MountFailure> {
         match timeout(max_wait, self.store.check()).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err((error.class(), trouble_of(&error))),
-            Err(_) => Err((ErrorClass::TimedOut, format!("no answer within {} ms", max_wait.as_millis()))),
+            Ok(Err(error)) => Err(MountFailure {
+                class: error.class(),
+                cause: trouble_of(&error),
+                is_refusal: !is_unanswered(&error),
+            }),
+            Err(_) => Err(MountFailure {
+                class: ErrorClass::TimedOut,
+                cause: format!("no answer within {} ms", max_wait.as_millis()),
+                is_refusal: false,
+            }),
         }
     }
 

@@ -8,7 +8,7 @@ use futures::future::join_all;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::mount::Mount;
+use super::mount::{Mount, MountFailure};
 use super::mounts::Mounts;
 use crate::error::ErrorClass;
 
@@ -24,12 +24,7 @@ pub(crate) enum MountState {
     /// The backend responds.
     Ready,
     /// The backend fails, and the mount's freshness allows what is cached from the time before.
-    Stale {
-        /// The class of its error.
-        why: ErrorClass,
-        /// When it was last seen to respond.
-        since: Instant,
-    },
+    Stale(ErrorClass),
     /// The backend fails with this class of error.
     Unavailable(ErrorClass),
 }
@@ -49,7 +44,7 @@ impl MountState {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "ready",
-            Self::Stale { .. } => "stale",
+            Self::Stale(_) => "stale",
             Self::Unavailable(_) => "unavailable",
         }
     }
@@ -58,21 +53,17 @@ impl MountState {
     pub(crate) fn why(self) -> Option<&'static str> {
         match self {
             Self::Ready => None,
-            Self::Stale { why, .. } | Self::Unavailable(why) => Some(why.as_str()),
+            Self::Stale(why) | Self::Unavailable(why) => Some(why.as_str()),
         }
     }
 
-    /// The state after this one of a mount whose backend fails.
-    fn failing(before: Option<Self>, why: ErrorClass, mount: &Mount) -> Self {
-        let since = match before {
-            Some(Self::Ready) => Some(Instant::now()),
-            Some(Self::Stale { since, .. }) => Some(since),
-            Some(Self::Unavailable(_)) | None => None,
-        };
-        let max_age = mount.staleness.as_ref().map(|staleness| staleness.max_age());
-        match since.zip(max_age) {
-            Some((since, max_age)) if since.elapsed() < max_age => Self::Stale { why, since },
-            _ => Self::Unavailable(why),
+    /// The state of a mount whose backend fails. A refusal is a response of the backend, in place of which nothing is served.
+    fn failing(failure: &MountFailure, mount: &Mount) -> Self {
+        let is_served = mount.staleness.as_ref().is_some_and(|staleness| staleness.has_results());
+        if is_served && !failure.is_refusal {
+            Self::Stale(failure.class)
+        } else {
+            Self::Unavailable(failure.class)
         }
     }
 }
@@ -115,13 +106,13 @@ impl Readiness {
     async fn check_mount(&self, mount: &Mount, before: Option<MountState>) -> MountState {
         let (state, cause) = match mount.answers_within(self.max_wait).await {
             Ok(()) => (MountState::Ready, String::new()),
-            Err((why, cause)) => (MountState::failing(before, why, mount), cause),
+            Err(failure) => (MountState::failing(&failure, mount), failure.cause),
         };
         // Only changes are logged, so that frequent requests do not fill the log.
         if before.is_none_or(MountState::is_ready) && !state.is_ready() {
             tracing::warn!(mount = mount.name, cause, "mount is not ready");
         } else if before.is_none_or(MountState::is_backend_up) && !state.is_backend_up() {
-            tracing::warn!(mount = mount.name, cause, "backend does not respond; cached values are served");
+            tracing::warn!(mount = mount.name, cause, "the backend fails; cached values are served");
         } else if before.is_some_and(|before| !before.is_backend_up()) && state.is_backend_up() {
             tracing::info!(mount = mount.name, "mount is ready again");
         }

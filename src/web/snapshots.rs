@@ -154,7 +154,7 @@ impl AskedVersion {
     /// The problem of a version that the repository does not have. `None` where the handler knows the answer: for prefixes,
     /// and for the version that the mount serves.
     fn missing(&self) -> Option<Problem> {
-        let named = self.named.as_ref().filter(|_| self.is_value)?;
+        let named = self.named.as_ref().filter(|_| self.is_value || self.is_document)?;
         Some(no_such_version(&self.mount, named, self.is_document))
     }
 

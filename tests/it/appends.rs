@@ -432,6 +432,41 @@ async fn an_append_that_was_held_up_until_its_key_was_dropped_is_not_done_again(
     assert_eq!((rows.len(), places), (604, vec![3]));
 }
 
+/// A server settles what another one broke off; before it has the document, a third one appends. What is broken off is not taken for
+/// done because the array is long enough by then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_append_that_broke_off_is_not_taken_for_what_another_server_appended() {
+    let bucket = TestS3::start().await;
+    log(3).store(&bucket.store(), "a").await;
+    let before = bucket.objects();
+    server(&bucket.store()).append_until_done("one", "a?append=0", &[7]).await;
+    let key = record_key(&bucket);
+    let mut record: Value = serde_json::from_slice(&bucket.value(&key).unwrap()).unwrap();
+    // As if it had stored neither elements nor the shape.
+    bucket.put_back(&before);
+    record["pending"] = std::mem::replace(&mut record["done"], json!([]));
+    record["until"] = json!(1);
+    record["keys_used"] = json!(0);
+    bucket.insert(&key, record.to_string());
+
+    let [second, third] = [server(&bucket.store()), server(&bucket.store())];
+    let fault = Fault::DoneThenWait;
+    bucket.inject(vec![Rule { kinds: vec![Kind::Put], key: "a/zarr.json", when: When::Nth(0), fault }], 1);
+    let held = tokio::spawn(async move {
+        let answer = second.append_as("one", "a?append=0", [7]).await;
+        (second, answer)
+    });
+    bucket.until_one_waits().await;
+    end_lease(&bucket);
+    assert_eq!(third.append_until_done("other", "a?append=0", &[2, 2, 2]).await["start"], 3);
+    bucket.go_on();
+    let (second, answer) = held.await.unwrap();
+    if answer.status != 200 {
+        second.append_until_done("one", "a?append=0", &[7]).await;
+    }
+    assert_eq!(third.json("a").await, json!([0, 0, 0, 2, 2, 2, 7]), "{:?}", answer.body);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_shape_that_comes_too_late_erases_no_appended_element() {
     let bucket = TestS3::start().await;

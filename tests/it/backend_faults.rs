@@ -107,6 +107,7 @@ impl Ask {
     fn meets(self, fault: Fault) -> bool {
         match fault {
             Fault::WrongRange | Fault::WholeForRange => matches!(self, Self::Range | Self::Shard),
+            Fault::PartForWhole => matches!(self, Self::Get | Self::S3Get | Self::Open),
             Fault::Replaced => self.at().0 == Kind::Get && self != Self::Open,
             Fault::Gzip => self.reads() || self.at().0 == Kind::List,
             // Every value that the server lists exists.
@@ -128,6 +129,7 @@ impl Ask {
             | Fault::CutWithoutLength
             | Fault::WrongRange
             | Fault::WholeForRange
+            | Fault::PartForWhole
             | Fault::Replaced
             | Fault::Flipped => false,
             Fault::ResetBeforeHead
@@ -141,13 +143,14 @@ impl Ask {
             | Fault::Dribble
             | Fault::Gzip
             | Fault::Wait
+            | Fault::DoneThenWait
             | Fault::DoneThenReset
             | Fault::DoneThen(_) => true,
         }
     }
 }
 
-const FAULTS: [Fault; 31] = [
+const FAULTS: [Fault; 32] = [
     Fault::Status(500),
     Fault::Status(503),
     Fault::Status(429),
@@ -167,6 +170,7 @@ const FAULTS: [Fault; 31] = [
     Fault::Longer,
     Fault::WrongRange,
     Fault::WholeForRange,
+    Fault::PartForWhole,
     Fault::Replaced,
     Fault::NoTag,
     Fault::Garbage,

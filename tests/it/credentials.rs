@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::routing::{any, get, put};
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::support::client;
@@ -127,6 +128,31 @@ async fn signed_with(s3: &TestS3, variables: &[(&str, &str)]) -> Option<(String,
     let mut parts = scope.split('/');
     let (key, region) = (parts.next().unwrap(), parts.nth(1).unwrap());
     Some(pair(key, region))
+}
+
+/// What a server with this disk cache and this endpoint in the environment has under a key.
+async fn cached_at(s3: &TestS3, cache: &str) -> String {
+    let mut command = zarrd(&["serve", &format!("data={}", TestS3::s3_url())]);
+    command.env("AWS_ENDPOINT_URL", s3.endpoint()).env("AWS_EC2_METADATA_DISABLED", "true");
+    command.env("ZARRD__CACHE__DISK__PATH", cache).env("ZARRD__MOUNTS__DATA__FRESHNESS", "immutable");
+    let mut server = Running::of(command);
+    let answer = client::get(format!("http://{}/store/data/key", server.address)).await.unwrap();
+    let text = answer.text().await.unwrap();
+    server.signal(Signal::TERM);
+    assert!(server.child.wait().unwrap().success());
+    text
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_cached_of_a_bucket_is_not_served_for_one_at_another_endpoint_of_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    let [one, other] = [TestS3::start().await, TestS3::start().await];
+    one.insert("key", "one");
+    other.insert("key", "other");
+    for (bucket, expected) in [(&one, "one"), (&other, "other"), (&one, "one")] {
+        assert_eq!(cached_at(bucket, cache.to_str().unwrap()).await, expected);
+    }
 }
 
 fn pair(key: &str, region: &str) -> (String, String) {

@@ -34,6 +34,8 @@ class Bucket:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # Heads and bodies are written one after the other, and would wait for each other.
+            disable_nagle_algorithm = True
 
             def do_HEAD(self):
                 bucket.answer(self, has_body=False)

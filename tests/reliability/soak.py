@@ -1,11 +1,12 @@
 """A long run of the disk cache in front of a bucket that changes and fails, with `stale` and restarts: nothing wrong, and memory
 and descriptors stay as they are.
 
-Ten seconds; with `--long` four hours, or as many seconds as `ZARRD_SOAK_SECONDS` has.
+Ten seconds; with `--long` four hours, or as many seconds as `ZARRD_SOAK_SECONDS` has. After each restart it prints what was measured so far.
 """
 
 import os
 import pathlib
+import sys
 import tempfile
 import time
 
@@ -44,16 +45,21 @@ def run(long):
                 bound = server.bound
                 if turn % 2:
                     server.kill()
+            print(measured(bucket, readers, memory, descriptors), file=sys.stderr, flush=True)
     answers, wrong = sum(reader.answers for reader in readers), sum(reader.wrong for reader in readers)
-    failed = sum(reader.failures for reader in readers)
     assert wrong == 0, f"{wrong} of {answers} answers were wrong"
     assert most <= bound, f"{most} bytes of memory, more than {bound}"
     assert max(descriptors) <= min(descriptors) + 3 * READERS, descriptors
-    measured = (
-        f"{seconds} s, {RESTARTS} restarts, {bucket.faults:,} faults, {answers:,} answers: 0 wrong, {failed:,} failures, "
-        f"{min(memory) >> 20} to {max(memory) >> 20} MiB at the end of each run, {min(descriptors)} to {max(descriptors)} descriptors beside the files of the cache"
+    return [("soak of the disk cache", f"{seconds} s, {measured(bucket, readers, memory, descriptors)}")]
+
+
+def measured(bucket, readers, memory, descriptors):
+    answers, wrong, failures = (sum(getattr(reader, what) for reader in readers) for what in ("answers", "wrong", "failures"))
+    return (
+        f"{len(memory)} restarts, {bucket.faults:,} faults, {answers:,} answers: {wrong} wrong, {failures:,} failures, "
+        f"{min(memory) >> 20} to {max(memory) >> 20} MiB at the end of each run, "
+        f"{min(descriptors)} to {max(descriptors)} descriptors beside the files of the cache"
     )
-    return [("soak of the disk cache", measured)]
 
 
 def served(bucket, folder):

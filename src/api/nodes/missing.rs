@@ -47,7 +47,7 @@ pub(crate) async fn problem_of(
     let mount = &target.mount.name;
     let problem = problem.extension("mount", mount.as_str()).extension("path", path.as_str());
     let start = format!("there is no array or group at `{path}` of the mount `{mount}`");
-    let names = seen.names_in(path).await;
+    let names = seen.names_in(path).await.unwrap_or_default();
     if !names.is_empty() {
         let children = seen.children(path, &names).await;
         let detail = format!("{start}, but a folder: {}", listed(&names));
@@ -68,14 +68,17 @@ pub(crate) async fn problem_of(
 
 /// The first folders directly below a path that is no node, sorted by name, each with its kind if it is a node; empty
 /// where there are none, or the caller may not list them.
+///
+/// # Errors
+/// Failures of the store to list them.
 pub(crate) async fn folders(
     rights: &Rights,
     target: &NodeTarget,
     path: &NodePath,
     most: usize,
-) -> Vec<(NodePath, Option<NodeKind>)> {
+) -> Result<Vec<(NodePath, Option<NodeKind>)>, StoreError> {
     let seen = Seen { rights, target };
-    let names = seen.names_in(path).await;
+    let names = seen.names_in(path).await?;
     let paths: Vec<NodePath> = names.iter().take(most).filter_map(|name| path.child(name).ok()).collect();
     let kinds = stream::iter(paths).map(|child| {
         let seen = &seen;
@@ -88,7 +91,7 @@ pub(crate) async fn folders(
             (child, kind)
         }
     });
-    kinds.buffered(CONCURRENCY).collect().await
+    Ok(kinds.buffered(CONCURRENCY).collect().await)
 }
 
 /// The first names as text for an error detail.
@@ -121,16 +124,16 @@ impl Seen<'_> {
     }
 
     /// The sorted names of the folders one level below a path; of a long folder, only some of them.
-    async fn names_in(&self, path: &NodePath) -> Vec<String> {
+    async fn names_in(&self, path: &NodePath) -> Result<Vec<String>, StoreError> {
         if !self.may_list(path) {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let found = self.prefixes_in(path).await.unwrap_or_default();
+        let found = self.prefixes_in(path).await?;
         let names = found.iter().filter_map(|prefix| NodePath::parse(prefix.as_str()).ok());
         let mut names: Vec<String> = names.map(|path| path.name().to_owned()).collect();
         names.retain(|name| !name.is_empty());
         names.sort_unstable();
-        names
+        Ok(names)
     }
 
     async fn prefixes_in(&self, path: &NodePath) -> Result<Vec<StorePrefix>, StoreError> {
@@ -180,13 +183,13 @@ impl Seen<'_> {
             if let Some(opened) = self.node(path).await {
                 let (what, names) = match opened.node {
                     Node::Array(_) => ("array", Vec::new()),
-                    Node::Group(_) => ("group", self.names_in(path).await),
+                    Node::Group(_) => ("group", self.names_in(path).await.unwrap_or_default()),
                 };
                 return Some(Above { path: path.clone(), what, names });
             }
         }
         for path in above {
-            let names = self.names_in(&path).await;
+            let names = self.names_in(&path).await.unwrap_or_default();
             if !names.is_empty() {
                 return Some(Above { path, what: "folder", names });
             }

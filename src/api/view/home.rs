@@ -51,8 +51,8 @@ pub(crate) async fn home(
     let readiness = state.readiness.check().await;
     let mut cards = Vec::new();
     for mount in state.mounts.iter().filter(|mount| caller.rights().can_see(&mount.name)) {
-        let trouble = readiness.get(&mount.name).copied().and_then(MountState::why);
-        cards.push(card(state, base, caller, mount, trouble));
+        let mount_state = readiness.get(&mount.name).copied().unwrap_or(MountState::Ready);
+        cards.push(card(state, base, caller, mount, mount_state));
     }
     let mounts = stream::iter(cards).buffered(CONCURRENCY).collect().await;
     let page = HomePage { mounts, version: env!("CARGO_PKG_VERSION") };
@@ -65,13 +65,14 @@ async fn card(
     base: &BasePath,
     caller: &Caller,
     mount: &Mount,
-    trouble: Option<&'static str>,
+    mount_state: MountState,
 ) -> MountCard {
     let links = PageLinks { base: base.as_str(), mount: &mount.name };
     let root = NodePath::root();
-    let contents = match trouble {
-        None => timeout(MAX_WAIT, contents(state, caller, mount, links)).await.ok(),
-        Some(_) => None,
+    let contents = if mount_state.is_ready() {
+        timeout(MAX_WAIT, contents(state, caller, mount, links)).await.ok()
+    } else {
+        None
     };
     let Contents { title, nodes, has_more } = contents.unwrap_or_default();
     MountCard {
@@ -79,7 +80,7 @@ async fn card(
         href: links.view(&root),
         kind: mount.store.kind().as_str(),
         writable: mount.writable,
-        trouble,
+        trouble: mount_state.why().map(|why| (mount_state.as_str(), why)),
         title,
         nodes,
         has_more,
@@ -159,7 +160,7 @@ impl Top<'_> {
                 let path = |child: Child| Some((root.child(&child.name).ok()?, child.kind));
                 Some(children.into_iter().filter_map(path).collect())
             }
-            Self::Folder(rights) => Some(folders(rights, target, &root, most).await),
+            Self::Folder(rights) => folders(rights, target, &root, most).await.ok(),
         }
     }
 }

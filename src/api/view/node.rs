@@ -107,7 +107,7 @@ pub(super) async fn get_view(
     let node = match target.opener.open(&target.path).await {
         Ok(node) => node,
         Err(error) if is_missing(&error) => {
-            let folders = missing::folders(caller.rights(), &target, &target.path, MOST_CHILDREN + 1).await;
+            let folders = missing::folders(caller.rights(), &target, &target.path, MOST_CHILDREN + 1).await?;
             if folders.is_empty() {
                 return Err(
                     Box::pin(missing::problem_of(error, caller.rights(), &target, &target.path)).await
@@ -253,7 +253,7 @@ impl View<'_> {
             Some(Node::Array(_)) => None,
             None => {
                 let most = MOST_CHILDREN + 1;
-                let folders = missing::folders(self.caller.rights(), self.target, parent, most).await;
+                let folders = missing::folders(self.caller.rights(), self.target, parent, most).await.ok()?;
                 let truncated = folders.len() > MOST_CHILDREN;
                 let child = |(path, kind): (NodePath, _)| Child { name: path.name().to_owned(), kind };
                 let children = Some(folders.into_iter().take(MOST_CHILDREN).map(child).collect());

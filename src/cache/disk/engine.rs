@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::ghost::Ghost;
 use super::index::{CachedPart, Index, PART_BYTES, RecordPlace};
 use super::options::DiskCacheOptions;
-use super::record::{MAX_DATA, Record, RecordKind};
+use super::record::{MAX_DATA, MAX_HEAD, Record, RecordKind};
 use super::scope_names::stored_scope;
 use super::segment::Segment;
 use crate::cache::caches::is_key_below;
@@ -180,23 +180,24 @@ impl Engine {
     ) -> Option<(Option<SystemTime>, Bytes)> {
         let parts = self.covering(name, version, range)?;
         let length = usize::try_from(range.end - range.start).ok()?;
-        let (mut bytes, mut modified, mut at) = (BytesMut::new(), None, range.start);
+        let (mut bytes, mut modified, mut at) = (Vec::new(), None, range.start);
+        // All parts are read into the same memory: what was just used is in the processor's cache.
+        let mut buffer = Vec::new();
         for part in parts {
-            let (record, data) = self.read_part(name, Some(version), &part)?;
+            let (record, data) = self.read_part(name, Some(version), &part, &mut buffer)?;
             modified = record.modified;
             let end = part.end.min(range.end);
-            let from = usize::try_from(at - part.start).ok()?;
-            let to = usize::try_from(end - part.start).ok()?;
-            let data = (from <= to && to <= data.len()).then(|| data.slice(from..to))?;
+            let from = data.start.checked_add(usize::try_from(at.checked_sub(part.start)?).ok()?)?;
+            let wanted = from..from.checked_add(usize::try_from(end.checked_sub(at)?).ok()?)?;
             // A slice holds the whole record in memory, and so do the parts of a longer range together.
-            if data.len() == length && data.len() >= HELD_WHOLE {
-                return Some((modified, data));
+            if wanted.len() == length && length >= HELD_WHOLE && wanted.end <= data.end {
+                return Some((modified, Bytes::from(buffer).slice(wanted)));
             }
-            bytes.reserve(length - bytes.len());
-            bytes.extend_from_slice(&data);
+            bytes.reserve_exact(length.saturating_sub(bytes.len()));
+            bytes.extend_from_slice(buffer.get(..data.end)?.get(wanted)?);
             at = end;
         }
-        Some((modified, bytes.freeze()))
+        Some((modified, bytes.into()))
     }
 
     /// Size, version and time of a value, as a record has them: any of those with the first byte of a range. Blocks.
@@ -208,7 +209,10 @@ impl Engine {
                 is_live(purges, scope, &name.key, location)
             })?
         };
-        let (record, _) = self.read_part(name, None, &part)?;
+        // The head has a checksum of its own.
+        let length = (part.location.length as usize).min(MAX_HEAD);
+        let record = self.read_record(name, &part, length, &mut Vec::new(), |record, _, _| Some(record))?;
+        let record = is_of(&record, name, None, &part).then_some(record)?;
         let version = Version::strong(&record.tag);
         Some(ValueInfo { size: record.size, version, modified: record.modified })
     }
@@ -229,43 +233,50 @@ impl Engine {
         !*is_full || admitted.iter().any(is_admitted) || ghost.record_miss(self.names.hash_one((hash, start)))
     }
 
-    /// A record and its bytes. `None` if it is not one of this value and version, or not as it was written; it is not
-    /// requested again then. Blocks.
+    /// Reads a record into a buffer, and returns it and where the bytes of the value are in the buffer. `None` if it is not one of
+    /// this value and version, or not as it was written; it is not requested again then. Blocks.
     fn read_part(
         &self,
         name: &ValueName,
         version: Option<&Version>,
         part: &CachedPart,
-    ) -> Option<(Record, Bytes)> {
-        let RecordPlace { segment, offset, length } = part.location;
-        let segment = self.state().segments.get(&segment).map(|known| Arc::clone(&known.segment))?;
-        let read = segment.read(offset.into(), length as usize);
-        let bytes = match read {
-            Ok(bytes) => Bytes::from(bytes),
-            Err(error) => {
-                self.read_failed(&error);
-                self.remove(name, part.location);
-                return None;
-            }
-        };
-        let found = Record::decode(&bytes, segment.nonce(), offset.into()).and_then(|record| {
-            let length = record.verified(&bytes, segment.nonce())?.len();
+        buffer: &mut Vec<u8>,
+    ) -> Option<(Record, Range<usize>)> {
+        let length = part.location.length as usize;
+        let (record, data) = self.read_record(name, part, length, buffer, |record, bytes, nonce| {
             let from = record.head_length();
-            Some((record, bytes.slice(from..from + length)))
-        });
-        let Some((record, data)) = found else {
+            let data = from..from + record.verified(bytes, nonce)?.len();
+            Some((record, data))
+        })?;
+        is_of(&record, name, version, part).then_some((record, data))
+    }
+
+    /// Reads the first `length` bytes of a record into a buffer, and returns what `checked` makes of its head and them.
+    fn read_record<T>(
+        &self,
+        name: &ValueName,
+        part: &CachedPart,
+        length: usize,
+        buffer: &mut Vec<u8>,
+        checked: impl FnOnce(Record, &[u8], u64) -> Option<T>,
+    ) -> Option<T> {
+        let RecordPlace { segment, offset, .. } = part.location;
+        let segment = self.state().segments.get(&segment).map(|known| Arc::clone(&known.segment))?;
+        buffer.resize(length, 0);
+        if let Err(error) = segment.read_into(offset.into(), buffer) {
+            self.read_failed(&error);
+            self.remove(name, part.location);
+            return None;
+        }
+        let nonce = segment.nonce();
+        let found =
+            Record::decode(buffer, nonce, offset.into()).and_then(|record| checked(record, buffer, nonce));
+        if found.is_none() {
             self.counts.damaged.fetch_add(1, Ordering::Relaxed);
             self.warn_once("a record of the disk cache is damaged: it is read from the backend again");
             self.remove(name, part.location);
-            return None;
-        };
-        // Two names may have one hash.
-        let is_same = record.kind == RecordKind::Value
-            && *record.scope == *name.scope
-            && *record.key == *name.key.as_str()
-            && version.is_none_or(|version| *record.tag == *version.tag())
-            && (record.start, record.start + data.len() as u64) == (part.start, part.end);
-        is_same.then_some((record, data))
+        }
+        found
     }
 
     /// Removes the part of a value that is at a place.
@@ -360,6 +371,16 @@ impl State {
         let oldest = self.segments.keys().next().copied().unwrap_or(u64::MAX);
         self.purges.retain(|purge| purge.at.0 >= oldest);
     }
+}
+
+/// Whether a record is that part of a value: two names may have one hash.
+fn is_of(record: &Record, name: &ValueName, version: Option<&Version>, part: &CachedPart) -> bool {
+    let end = record.start.checked_add(record.data_length as u64);
+    record.kind == RecordKind::Value
+        && *record.scope == *name.scope
+        && *record.key == *name.key.as_str()
+        && version.is_none_or(|version| *record.tag == *version.tag())
+        && (record.start, end) == (part.start, Some(part.end))
 }
 
 /// Whether no purge is about a record. A purge of a mount's stored values is about what is derived of them too.

@@ -17,7 +17,22 @@ pub(super) const NAME: &str = "lock";
 pub(super) fn take(directory: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(OWNER_ONLY);
-    let file = options.open(directory.join(NAME))?;
+    lock(options.open(directory.join(NAME))?)
+}
+
+/// Finds out whether a directory can be locked, without a file that is not there.
+///
+/// # Errors
+/// As for [`take`].
+pub(super) fn probe(directory: &Path) -> io::Result<()> {
+    match OpenOptions::new().read(true).write(true).open(directory.join(NAME)) {
+        Ok(file) => lock(file).map(drop),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn lock(file: File) -> io::Result<File> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(ErrorKind::WouldBlock.into()),

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+use rustix::fs::Access;
+
 use super::engine::{Engine, Known, Purge};
 use super::index::RecordPlace;
 use super::lock;
@@ -50,15 +52,25 @@ impl Classify for DiskCacheError {
     }
 }
 
-/// Checks that the directory can be used now. What is in it stays.
+/// Checks that the directory can be used now, by this user. Nothing is created: it would belong to who checks.
 ///
 /// # Errors
 /// As for [`open`].
 pub(super) fn check(path: &Path) -> Result<(), DiskCacheError> {
-    match take(path) {
-        Err(error) if error.kind() != ErrorKind::StorageFull => Err(unusable(path, error)),
-        _ => Ok(()),
+    probe(path).map_err(|error| unusable(path, error))
+}
+
+fn probe(path: &Path) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(about) if about.is_dir() => lock::probe(path)?,
+        Ok(_) => return Err(ErrorKind::NotADirectory.into()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
     }
+    // It is created in the nearest directory that exists.
+    let existing = path.ancestors().find(|above| above.exists()).unwrap_or(path);
+    let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
+    Ok(rustix::fs::access(existing, Access::WRITE_OK | Access::EXEC_OK)?)
 }
 
 /// Why a directory cannot be used.

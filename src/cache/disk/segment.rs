@@ -108,8 +108,13 @@ impl Segment {
     /// Reads bytes.
     pub(super) fn read(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; length];
-        self.file.read_exact_at(&mut bytes, offset)?;
+        self.read_into(offset, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Reads as many bytes as a buffer has.
+    pub(super) fn read_into(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
     }
 
     /// Writes bytes after the last ones. If that fails, nothing more may be written.

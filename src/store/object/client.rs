@@ -16,7 +16,7 @@ use object_store::client::{
 };
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 use reqwest::Method;
-use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderName, HeaderValue, RANGE};
 use tokio::time::timeout;
 use url::Url;
 
@@ -181,6 +181,7 @@ impl HttpConnector for Connector {
 impl HttpService for Connector {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (method, uri) = (request.method().clone(), request.uri().clone());
+        let has_range = request.headers().contains_key(RANGE);
         let headers = request.headers_mut();
         // The stored bytes, without a coding that a proxy adds.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -204,7 +205,7 @@ impl HttpService for Connector {
             parts.status = reqwest::StatusCode::NOT_FOUND;
             return Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(bytes::Bytes::new())));
         }
-        let response = response_check::checked(&method, uri.query(), response).await?;
+        let response = response_check::checked(&method, uri.query(), has_range, response).await?;
         if shows_bucket(&method, response.status().as_u16()) {
             self.presence.record_seen();
         }

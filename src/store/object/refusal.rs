@@ -13,8 +13,8 @@ pub(super) struct OtherRegion(pub(super) String);
 const CODES: [(&str, &str); 15] = [
     (
         "AccessDenied",
-        "the credentials may not do this, or there are none: `options.credentials = \"chain\"` takes those that the provider's own \
-         tools take",
+        "the credentials may not do this, or there are none: give keys in `options`, or take those of the provider's own tools with \
+         `options.credentials = \"chain\"`; a bucket whose readers pay takes `options.requester_pays = true`",
     ),
     ("AllAccessDisabled", "the provider has disabled it"),
     ("AccountProblem", "the provider has disabled the account"),

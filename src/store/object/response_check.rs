@@ -27,6 +27,8 @@ enum Unusable {
     Encoded,
     #[error("the backend has nothing to send for a value, by the status {0}")]
     NoContent(u16),
+    #[error("the backend sent a part of a value, by the status 206, where all of it was requested")]
+    Partial,
     #[error("the backend sent something else than a listing, or less than one")]
     NotAListing,
     #[error("the backend sent a page of a listing that does not say where the next begins")]
@@ -44,6 +46,7 @@ enum Unusable {
 pub(super) async fn checked(
     method: &Method,
     query: Option<&str>,
+    has_range: bool,
     response: HttpResponse,
 ) -> Result<HttpResponse, HttpError> {
     if response.status().as_u16() == 404 && method == Method::GET {
@@ -66,6 +69,9 @@ pub(super) async fn checked(
     let status = response.status().as_u16();
     if method == Method::GET && !matches!(status, 200 | 206) {
         return Err(HttpError::new(HttpErrorKind::Decode, Unusable::NoContent(status)));
+    }
+    if status == 206 && !has_range {
+        return Err(HttpError::new(HttpErrorKind::Decode, Unusable::Partial));
     }
     // Any other success is a web server that cannot list.
     let is_multistatus = method.as_str() == "PROPFIND" && response.status().as_u16() == 207;

@@ -54,6 +54,29 @@ pub fn open_within(
     open_directory(url, options)
 }
 
+/// Where a store that a URL names is, as text. Two stores with the same text have the same values: the URL alone does not say that
+/// where the environment names the endpoint.
+///
+/// # Errors
+/// As [`open`], for what the environment says.
+pub fn place_of(url: &str, options: &StoreOptions) -> Result<String, OpenError> {
+    let mut located = options.clone();
+    if let Some(backend) = backend_of(url) {
+        (backend.locate)(&mut located)?;
+    }
+    let StoreOptions { bucket, s3, azure, version, .. } = &located;
+    let mut place =
+        format!("{url}\n{:?} {:?} {} {:?}", bucket.endpoint, s3.region, s3.virtual_hosted, azure.account);
+    if let Some(version) = version {
+        place.push_str(&format!(" @{version}"));
+    }
+    // What references lead to is a part of what the store has.
+    for prefix in &options.references {
+        place.push_str(&format!("\n{:?} {}", prefix.url, place_of(prefix.store_url(), &prefix.options)?));
+    }
+    Ok(place)
+}
+
 /// The store over the zip file that a URL names, within the store it lies in. The file need not exist yet.
 fn open_zip(
     url: &str,

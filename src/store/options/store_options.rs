@@ -86,18 +86,6 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
-    /// The options that say where a store with a URL is, as text. Two stores with one URL and one such text have the same values.
-    #[must_use]
-    pub fn place(&self) -> String {
-        let Self { bucket, s3, azure, references, version, .. } = self;
-        let own = format!("{:?} {:?} {} {:?}", bucket.endpoint, s3.region, s3.virtual_hosted, azure.account);
-        let own = version.as_ref().map_or_else(|| own.clone(), |version| format!("{own} @{version}"));
-        // What references lead to is a part of what the store has.
-        references.iter().fold(own, |text, prefix| {
-            format!("{text}\n{:?} {:?} {}", prefix.url, prefix.store_url(), prefix.options.place())
-        })
-    }
-
     /// The options of a local store, with the rights of the mount.
     pub(in crate::store) fn to_local(&self) -> LocalOptions {
         let (writable, trusts_file_times) = (self.writable, self.trusts_file_times);

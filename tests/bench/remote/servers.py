@@ -50,6 +50,8 @@ def zarrd(place, scratch, disk=None):
     if disk:
         settings |= {"CACHE__DISK__PATH": str(disk), "CACHE__DISK__SIZE": "4GiB"}
     with processes.zarrd(None, scratch / "zarrd.log", **settings) as server:
+        # Whether there is a bucket is asked once at the start, and not part of what a reader needs.
+        urllib.request.urlopen(f"{server.base}/readyz", timeout=processes.SECONDS).close()
         yield server.base
 
 

@@ -22,6 +22,7 @@ pub(super) const BACKEND: Backend = Backend {
     schemes: &["gs"],
     options: &[RemoteOptions::KEYS, BucketOptions::KEYS, GcsOptions::KEYS, BearerTokenOptions::KEYS],
     can_sign: true,
+    locate,
     open,
 };
 
@@ -41,12 +42,17 @@ const EMULATOR: &str = "STORAGE_EMULATOR_HOST";
 /// What names the endpoint of the chain.
 const ENDPOINT: &str = "the environment (`GOOGLE_BASE_URL`, `STORAGE_EMULATOR_HOST`)";
 
-fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
-    let uses_chain = options.bucket.credentials == Some(CredentialSource::Chain);
-    let mut options = options.clone();
-    if uses_chain && options.bucket.endpoint.is_none() {
-        add_endpoint(&mut options)?;
+/// Adds the endpoint that the environment names, where the options have none.
+fn locate(options: &mut StoreOptions) -> Result<(), OpenError> {
+    if options.bucket.credentials == Some(CredentialSource::Chain) && options.bucket.endpoint.is_none() {
+        add_endpoint(options)?;
     }
+    Ok(())
+}
+
+fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+    let mut options = options.clone();
+    locate(&mut options)?;
     let uses_chain = options.bucket.credentials == Some(CredentialSource::Chain);
     let options = &options;
     let (own, token) = (&options.gcs, options.bearer.bearer_token.as_ref());

@@ -2,12 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::store::open::backend::Backend;
+use crate::store::open::backend::{Backend, located_by_options};
 use crate::store::open::error::OpenError;
 use crate::store::{ObjectBackend, SharedStore, StoreKind, StoreOptions};
 
-pub(super) const BACKEND: Backend =
-    Backend { kind: StoreKind::MEMORY, schemes: &["memory"], options: &[], can_sign: false, open };
+pub(super) const BACKEND: Backend = Backend {
+    kind: StoreKind::MEMORY,
+    schemes: &["memory"],
+    options: &[],
+    can_sign: false,
+    locate: located_by_options,
+    open,
+};
 
 fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);

@@ -25,6 +25,8 @@ pub enum Fault {
     /// `Content-Range` names another range; or the complete value is sent for a range.
     WrongRange,
     WholeForRange,
+    /// A part is sent for the complete value, with the status of a part.
+    PartForWhole,
     /// The value is replaced while it is read, and the connection breaks.
     Replaced,
     /// No entity tag.
@@ -43,6 +45,8 @@ pub enum Fault {
     Flipped,
     /// It is done once the test says so.
     Wait,
+    /// It is done, and the response comes once the test says so.
+    DoneThenWait,
     /// It is done, and then the connection is reset, or the answer is a failure.
     DoneThenReset,
     DoneThen(u16),
@@ -138,6 +142,11 @@ pub fn answer(bucket: &mut Bucket, kind: Kind, request: &Request, fault: Option<
         Fault::WholeForRange => {
             let plain = Request::of(request, |name| name != "range");
             bucket.answer(kind, &plain)
+        }
+        Fault::PartForWhole => {
+            let mut part = Request::of(request, |_| true);
+            part.headers.push(("range".to_owned(), "bytes=0-9".to_owned()));
+            bucket.answer(kind, &part)
         }
         Fault::Flipped => {
             let mut flipped = Request::of(request, |_| true);

@@ -207,13 +207,19 @@ async fn converse(mut socket: TcpStream, shared: Arc<Shared>) {
         shared.last_headers.lock().unwrap().clone_from(&request.headers);
         shared.traceparents.lock().unwrap().extend(request.header("traceparent").map(str::to_owned));
         let fault = shared.script.lock().unwrap().next(kind, &request.key);
-        let is_waiting = fault == Some(Fault::Wait);
-        if is_waiting {
+        let wait = async || {
             shared.waits.notify_one();
             shared.goes_on.notified().await;
+        };
+        if fault == Some(Fault::Wait) {
+            wait().await;
         }
-        let fault = fault.filter(|_| !is_waiting);
-        let sent = fault::answer(&mut shared.bucket.lock().unwrap(), kind, &request, fault);
+        let waits = [Some(Fault::Wait), Some(Fault::DoneThenWait)].contains(&fault);
+        let sent =
+            fault::answer(&mut shared.bucket.lock().unwrap(), kind, &request, fault.filter(|_| !waits));
+        if fault == Some(Fault::DoneThenWait) {
+            wait().await;
+        }
         if !sent.send(&mut socket).await {
             return;
         }

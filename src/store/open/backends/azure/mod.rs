@@ -23,6 +23,7 @@ pub(super) const BACKEND: Backend = Backend {
     schemes: &["az"],
     options: &[RemoteOptions::KEYS, BucketOptions::KEYS, AzureOptions::KEYS, BearerTokenOptions::KEYS],
     can_sign: true,
+    locate,
     open,
 };
 
@@ -36,16 +37,29 @@ const SIGNED_BY_CONNECTION_STRING: &str = "with the credentials of `AZURE_STORAG
 /// What names the endpoint of the chain.
 const ENDPOINT: &str = "the environment (`AZURE_STORAGE_ENDPOINT`)";
 
+/// Adds the account, the endpoint and the credentials that the environment names, where the options have none.
+fn locate(options: &mut StoreOptions) -> Result<(), OpenError> {
+    if options.bucket.credentials != Some(CredentialSource::Chain) {
+        return Ok(());
+    }
+    if options.azure.account.is_none() {
+        add_connection_string(options)?;
+    }
+    if options.azure.account.is_none() {
+        options.azure.account =
+            MicrosoftAzureBuilder::from_env().get_config_value(&AzureConfigKey::AccountName);
+    }
+    if options.bucket.endpoint.is_none() {
+        add_endpoint(options)?;
+    }
+    Ok(())
+}
+
 fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let uses_chain = options.bucket.credentials == Some(CredentialSource::Chain);
-    let (mut options, mut signed) = (options.clone(), has_credentials(options).then_some(SIGNED_BY_OPTIONS));
-    if uses_chain && options.azure.account.is_none() {
-        add_connection_string(&mut options)?;
-        signed = signed.or(has_credentials(&options).then_some(SIGNED_BY_CONNECTION_STRING));
-    }
-    if uses_chain && options.bucket.endpoint.is_none() {
-        add_endpoint(&mut options)?;
-    }
+    let (mut options, signed) = (options.clone(), has_credentials(options).then_some(SIGNED_BY_OPTIONS));
+    locate(&mut options)?;
+    let signed = signed.or(has_credentials(&options).then_some(SIGNED_BY_CONNECTION_STRING));
     let of_chain = || (uses_chain && chain_has_credentials()).then_some(DEFAULT_CREDENTIALS);
     let signed = signed.or_else(of_chain);
     let (own, token) = (options.azure.clone(), options.bearer.bearer_token.clone());

@@ -30,6 +30,9 @@ pub(super) struct Chain {
 const KEYS_OF_ENVIRONMENT: &str = "with the keys of the environment";
 const KEYS_OF_PROFILE: &str = "with the keys of a profile";
 
+/// Why a key of the environment is refused.
+const HALF_A_KEY: &str = "the environment has `AWS_ACCESS_KEY_ID` without `AWS_SECRET_ACCESS_KEY`: set both or none";
+
 /// What requests are signed with.
 #[derive(PartialEq, Eq)]
 pub(super) enum ChainCredentials {
@@ -141,7 +144,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn first(&self, profile: Option<(&str, AwsProfile<'_>)>) -> Result<Option<ChainCredentials>, OpenError> {
-        if let Some(keys) = self.of_environment() {
+        if let Some(keys) = self.of_environment()? {
             return Ok(Some(keys));
         }
         if let Some((name, profile)) = profile
@@ -165,13 +168,14 @@ impl Search<'_> {
         }
     }
 
-    fn of_environment(&self) -> Option<ChainCredentials> {
-        Some(ChainCredentials::Keys {
-            id: self.environment.get("AWS_ACCESS_KEY_ID")?,
-            secret: self.environment.get("AWS_SECRET_ACCESS_KEY")?,
-            token: self.environment.get("AWS_SESSION_TOKEN"),
-            origin: KEYS_OF_ENVIRONMENT,
-        })
+    /// The keys of the environment. The tools of AWS refuse a key without its secret too.
+    fn of_environment(&self) -> Result<Option<ChainCredentials>, OpenError> {
+        let Some(id) = self.environment.get("AWS_ACCESS_KEY_ID") else { return Ok(None) };
+        let Some(secret) = self.environment.get("AWS_SECRET_ACCESS_KEY") else {
+            return Err(OpenError::Credentials(HALF_A_KEY.to_owned()));
+        };
+        let (token, origin) = (self.environment.get("AWS_SESSION_TOKEN"), KEYS_OF_ENVIRONMENT);
+        Ok(Some(ChainCredentials::Keys { id, secret, token, origin }))
     }
 
     fn of_container(&self) -> Result<Option<ChainCredentials>, OpenError> {
@@ -216,7 +220,7 @@ impl Search<'_> {
                     };
                     self.of_profile(source, profile, roles - 1)?
                 }
-                (None, Some("Environment")) => self.of_environment(),
+                (None, Some("Environment")) => self.of_environment()?,
                 (None, Some("Ec2InstanceMetadata")) => self.of_machine()?,
                 (None, Some("EcsContainer")) => self.of_container()?,
                 (None, _) => {
@@ -320,6 +324,13 @@ mod tests {
         assert_eq!(credentials(&[], true), Some(ChainCredentials::Machine { endpoint: None }));
         assert_eq!(credentials(&[], false), None);
         assert_eq!(credentials(&[("AWS_EC2_METADATA_DISABLED", "true")], true), None);
+    }
+
+    #[test]
+    fn a_key_without_its_secret_is_refused() {
+        let error = find(&[("AWS_ACCESS_KEY_ID", "i")], true).unwrap_err();
+        assert!(error.contains("AWS_SECRET_ACCESS_KEY"), "{error}");
+        assert_eq!(credentials(&[("AWS_SECRET_ACCESS_KEY", "s")], false), None);
     }
 
     #[test]

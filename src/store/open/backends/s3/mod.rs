@@ -36,6 +36,7 @@ pub(super) const BACKEND: Backend = Backend {
     schemes: &["s3"],
     options: &[RemoteOptions::KEYS, BucketOptions::KEYS, S3Options::KEYS],
     can_sign: true,
+    locate,
     open,
 };
 
@@ -58,6 +59,33 @@ const ENDPOINT: &str =
 const STS_ENDPOINT: &str =
     "the environment (`AWS_ENDPOINT_URL_STS`, `AWS_ENDPOINT_URL`) or the profile (`endpoint_url`)";
 
+fn locate(options: &mut StoreOptions) -> Result<(), OpenError> {
+    if options.bucket.credentials != Some(CredentialSource::Chain) {
+        return Ok(());
+    }
+    // No metadata service names an endpoint.
+    let chain = Chain::find(&AwsVariables::of_process(), |_endpoint| false)?;
+    add_place(options, &chain)
+}
+
+/// Adds the endpoint and the region of the chain, where the options have none.
+fn add_place(options: &mut StoreOptions, chain: &Chain) -> Result<(), OpenError> {
+    if options.bucket.endpoint.is_none()
+        && let Some(endpoint) = &chain.endpoint
+    {
+        if let Some(reason) = endpoint_error(endpoint) {
+            return Err(OpenError::Endpoint { origin: ENDPOINT, reason });
+        }
+        options.bucket.endpoint = Some(endpoint.clone());
+        // The tools of AWS ask for no leave.
+        options.bucket.allow_http = true;
+    }
+    if options.s3.region.is_none() {
+        options.s3.region.clone_from(&chain.region);
+    }
+    Ok(())
+}
+
 fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     let own = &options.s3;
     let has_keys = own.access_key_id.is_some() || own.secret_access_key.is_some();
@@ -73,17 +101,7 @@ fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
     if let Some(credentials) = &chain.credentials {
         tracing::info!(url, "requests are signed {}", credentials.origin());
     }
-    if options.bucket.endpoint.is_none()
-        && let Some(endpoint) = &chain.endpoint
-    {
-        if let Some(reason) = endpoint_error(endpoint) {
-            return Err(OpenError::Endpoint { origin: ENDPOINT, reason });
-        }
-        options.bucket.endpoint = Some(endpoint.clone());
-        // The tools of AWS ask for no leave.
-        options.bucket.allow_http = true;
-    }
-    options.s3.region = options.s3.region.or_else(|| chain.region.clone());
+    add_place(&mut options, &chain)?;
     let of_chain = chain.credentials.as_ref().map(ChainCredentials::origin);
     let signed = if has_keys { Some(SIGNED_BY_OPTIONS) } else { of_chain };
     let own = options.s3.clone();
