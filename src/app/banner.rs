@@ -170,7 +170,10 @@ fn memory(config: &Config) -> String {
     let most = size(bound);
     match config.memory.total_and_share() {
         Some((total, _)) if bound > total => {
-            format!("at most {most}, more than there is ({}): lower the sizes of caches and budgets", size(total))
+            format!(
+                "at most {most}, more than there is ({}): lower the sizes of caches and budgets",
+                size(total)
+            )
         }
         Some((total, _)) => format!("at most {most} (of {})", size(total)),
         None => format!("at most {most}"),

@@ -17,7 +17,7 @@ use crate::views::{FoundAbove, NodeAbove};
 
 /// Bytes of memory of a coordinate beside its paths, about.
 const COORDINATE_BYTES: u64 = 1 << 10;
-/// One of this many uses of labels is a lookup in their cache, which keeps what is looked up often.
+/// One of this many uses of labels is a request to their cache, which keeps what is requested often.
 const USES_PER_LOOKUP: u64 = 16;
 
 /// The coordinates of some dimensions of an array, in the order of a request.

@@ -105,7 +105,12 @@ impl Readiness {
 
     async fn check_mount(&self, mount: &Mount, before: Option<MountState>) -> MountState {
         let (state, cause) = match mount.answers_within(self.max_wait).await {
-            Ok(()) => (MountState::Ready, String::new()),
+            Ok(()) => {
+                if let Some(staleness) = &mount.staleness {
+                    staleness.record_result(std::time::Instant::now());
+                }
+                (MountState::Ready, String::new())
+            }
             Err(failure) => (MountState::failing(&failure, mount), failure.cause),
         };
         // Only changes are logged, so that frequent requests do not fill the log.

@@ -163,3 +163,33 @@ def test_icechunk_reads_a_repository_in_a_mount_of_files(made, server, writable,
         assert found.keys() == expected.keys()
         for path, array in expected.items():
             numpy.testing.assert_array_equal(numpy.asarray(found[path][...]), numpy.asarray(array[...]), path)
+
+
+def test_names_of_virtual_files_are_those_that_icechunk_reads(tmp_path):
+    files_folder = tmp_path / "files"
+    files_folder.mkdir()
+    names = ["plain.bin", "p q.bin", "p%20q.bin", "é+b=c.bin"]
+    for number, name in enumerate(names):
+        (files_folder / name).write_bytes(bytes([number]) * 8)
+    prefix = files_folder.as_uri() + "/"
+    config = icechunk.RepositoryConfig.default()
+    config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(prefix, icechunk.local_filesystem_store(str(files_folder))))
+    credentials = icechunk.containers_credentials({prefix: None})
+    storage = icechunk.local_filesystem_storage(str(tmp_path / "repository"))
+    repository = icechunk.Repository.create(storage, config, authorize_virtual_chunk_access=credentials)
+    session = repository.writable_session("main")
+    group = zarr.group(session.store)
+    # As they are written, and as a URL has them.
+    locations = [prefix + name for name in names] + [(files_folder / name).as_uri() for name in names]
+    for number, location in enumerate(locations):
+        group.create_array(f"a{number}", shape=8, chunks=8, dtype="u1", compressors=None, fill_value=255)
+        session.store.set_virtual_ref(f"a{number}/c/0", location, offset=0, length=8)
+    session.commit("virtual")
+    expected = zarr.open_group(repository.readonly_session("main").store, mode="r")
+    settings = tmp_path / "zarrd.toml"
+    settings.write_text(f'[mounts.m]\nurl = "icechunk+{(tmp_path / "repository").as_uri()}"\n[mounts.m.virtual."{prefix}"]\n')
+    with zarrd("--config", settings) as server:
+        for number, location in enumerate(locations):
+            values = expected[f"a{number}"][:].tobytes()
+            response = requests.get(f"{server.base}/v1/data/m/a{number}", timeout=SECONDS)
+            assert (response.status_code, response.content) == (200, values), location

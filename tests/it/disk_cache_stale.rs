@@ -96,12 +96,21 @@ async fn after_a_restart_while_the_bucket_fails_what_is_on_the_disk_is_served_an
         let scene = Scene::new(freshness).await;
         let server = scene.start();
         scene.read_all(&server).await;
+        let folder = get(&server, "/view/m").await;
+        assert_eq!(folder.status(), StatusCode::OK);
         scene.s3.insert("unread", "never");
         stop(server);
 
         scene.fail();
         let server = scene.start();
         assert_eq!(scene.read_all(&server).await, [true; 4], "{freshness}");
+        let ready = get(&server, "/readyz").await;
+        assert_eq!(ready.status(), StatusCode::OK, "it has responses");
+        assert!(ready.text().await.unwrap().contains("\"m\":\"stale\""));
+        let home = get(&server, "/").await.text().await.unwrap();
+        assert!(home.contains("stale: backend-"), "{}", home.split_once("<body").unwrap().1);
+        let folder = get(&server, "/view/m").await.status();
+        assert!(folder.is_server_error(), "a folder that cannot be listed is not reported as absent: {folder}");
         let unread = get(&server, "/store/m/unread").await;
         assert!(unread.status().is_server_error(), "what was never read is not known: {}", unread.status());
         scene.s3.heal();

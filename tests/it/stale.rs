@@ -152,6 +152,10 @@ async fn a_server_stays_ready_while_it_serves_what_was_read_before_its_backend_f
     assert_eq!(state_after(&scene, "ready").await, (StatusCode::OK, "stale".to_owned()));
     scene.remote.set_fault(None);
     assert_eq!(state_after(&scene, "stale").await, (StatusCode::OK, "ready".to_owned()));
+    // A refusal is a response, in place of which nothing is served.
+    scene.remote.set_fault(Some(Fault::Refuses));
+    let unready = (StatusCode::SERVICE_UNAVAILABLE, "unavailable".to_owned());
+    assert_eq!(state_after(&scene, "ready").await, unready);
     // Of a backend that was never seen to respond, nothing is cached; nor may it be used where `stale` does not allow that.
     for (freshness, sees_it_respond) in
         [("ttl:0s, stale:1h", false), ("ttl:0s, stale:0s", true), ("always", true)]
@@ -161,7 +165,6 @@ async fn a_server_stays_ready_while_it_serves_what_was_read_before_its_backend_f
             assert_eq!(state_after(&scene, "").await, (StatusCode::OK, "ready".to_owned()));
         }
         scene.remote.set_fault(Some(Fault::Fails));
-        let unready = (StatusCode::SERVICE_UNAVAILABLE, "unavailable".to_owned());
         assert_eq!(state_after(&scene, "ready").await, unready, "{freshness}");
     }
 }

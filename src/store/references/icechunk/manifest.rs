@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::file::{self, FileKind, Opened};
 use super::flat::{FlatTable, Malformed, Vector};
 use super::id::{ObjectId, StoredNodeId};
+use super::location::reference_url;
 use super::snapshot::{LEAST_TABLE_BYTES, MAX_RANK};
 use crate::codec::decode_zstd_within;
 use crate::store::container::ContainerBudget;
@@ -212,7 +213,7 @@ impl ChunkManifest {
             (None, 0) => None,
             (None, modified) => Some(ReferentCheck::Modified(modified)),
         };
-        Ok(ChunkReference::Virtual { url, offset, length, checksum })
+        Ok(ChunkReference::Virtual { url: reference_url(url)?, offset, length, checksum })
     }
 
     /// A compressed location.

@@ -19,6 +19,7 @@ mod history;
 mod icechunk_store;
 mod id;
 mod list;
+mod location;
 mod manifest;
 mod pinned_store;
 mod reader;

@@ -31,7 +31,8 @@ const KEYS_OF_ENVIRONMENT: &str = "with the keys of the environment";
 const KEYS_OF_PROFILE: &str = "with the keys of a profile";
 
 /// Why a key of the environment is refused.
-const HALF_A_KEY: &str = "the environment has `AWS_ACCESS_KEY_ID` without `AWS_SECRET_ACCESS_KEY`: set both or none";
+const HALF_A_KEY: &str =
+    "the environment has `AWS_ACCESS_KEY_ID` without `AWS_SECRET_ACCESS_KEY`: set both or none";
 
 /// What requests are signed with.
 #[derive(PartialEq, Eq)]
