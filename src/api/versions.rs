@@ -11,12 +11,12 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
 use super::documented::MountParam;
-use crate::auth::Timestamp;
 use crate::error::ErrorClass;
 use crate::http::path::encode;
 use crate::http::problem::Problem;
 use crate::http::route::{Resource, RouteSpec};
 use crate::http::validators::rfc3339;
+use crate::labels::{Calendar, DateLabel};
 use crate::services::extract::NodeTarget;
 use crate::services::route::Route;
 use crate::services::state::AppState;
@@ -40,8 +40,8 @@ const LISTED: usize = 1000;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct VersionsQuery {
-    /// A time, such as `2026-05-01` or `2026-05-01T12:00Z`: redirects (307) to the store at the last snapshot of the branch that was
-    /// committed until then.
+    /// A time, such as `2026-05-01T12:00Z`, or as `time` of a snapshot has it: redirects (307) to the store at the last snapshot of
+    /// the branch that was committed until then. A date alone is the beginning of its day, in UTC.
     at: Option<String>,
     /// The branch of `at`; without it, what the mount serves.
     branch: Option<String>,
@@ -121,7 +121,7 @@ pub(crate) async fn list_versions(
     }
     let until = query.at.as_deref().map(|text| {
         microseconds(text).ok_or_else(|| {
-            bad("`at`: expected a date, or a date and time in UTC, as in `2026-05-01` or `2026-05-01T12:00Z`")
+            bad("`at`: expected a date, or a date and time, in ISO 8601, as in `2026-05-01` or `2026-05-01T12:00:30.5Z`")
         })
     });
     let until = until.transpose()?;
@@ -143,11 +143,22 @@ pub(crate) async fn list_versions(
     Ok(answer)
 }
 
-/// The end of a second, or the beginning of a date, in microseconds since 1970.
+/// Attoseconds in a microsecond, and in a second.
+const MICROSECOND: i128 = 1_000_000_000_000;
+const SECOND: i128 = 1_000_000 * MICROSECOND;
+
+/// The microseconds from 1970 to a time: to the end of what it is written to, if that is a second or a part of one, as the times
+/// that a list of versions has are cut; to the beginning of a longer period.
 fn microseconds(text: &str) -> Option<u64> {
-    let with_seconds = || Timestamp::parse(&format!("{}:00Z", text.strip_suffix(['Z', 'z'])?));
-    let time = Timestamp::parse(text).or_else(with_seconds)?;
-    time.seconds().checked_mul(1_000_000)?.checked_add(999_999)
+    // A plus in a query is a space: that of a zone comes after the time of day.
+    let text = match text.split_once(['T', 't']) {
+        Some((date, time)) => format!("{date}T{}", time.trim_end().replace(' ', "+")),
+        None => text.to_owned(),
+    };
+    let (start, end) = DateLabel::parse(&text)?.period(Calendar::ProlepticGregorian)?;
+    let until = if end - start <= SECOND { end - 1 } else { start };
+    // Nothing was committed before 1970.
+    Some(u64::try_from(until.div_euclid(MICROSECOND).max(0)).unwrap_or(u64::MAX))
 }
 
 /// The last snapshot of a branch, or of what the mount serves, that was committed until a time.
@@ -197,5 +208,36 @@ impl VersionList {
             snapshots: versions.snapshots.into_iter().take(limit).map(snapshot).collect(),
             total,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_they_are_printed_and_with_zones() {
+        let noon = 1_777_636_800_000_000;
+        for (text, expected) in [
+            ("2026-05-01", noon - 43_200_000_000),
+            ("2026-05-01T12:00Z", noon),
+            ("2026-05-01T12:00:00Z", noon + 999_999),
+            ("2026-05-01T12:00:00.396Z", noon + 396_999),
+            ("2026-05-01T12:00:00.396412Z", noon + 396_412),
+            ("2026-05-01T14:00:00.396+02:00", noon + 396_999),
+            ("2026-05-01T14:00+02:00", noon),
+            // As a plus in a query is decoded.
+            ("2026-05-01T14:00:00 02:00", noon + 999_999),
+            ("2026-05-01T08:30-03:30", noon),
+            ("1969-12-31", 0),
+        ] {
+            assert_eq!(microseconds(text), Some(expected), "{text}");
+        }
+        for text in ["", "yesterday", "2026-02-30", "2026-05-01T25:00Z", "2026-05-01T12:00:00.x"] {
+            assert_eq!(microseconds(text), None, "{text}");
+        }
+        let printed = SystemTime::UNIX_EPOCH + Duration::from_micros(noon + 396_412);
+        let printed = rfc3339(printed).unwrap();
+        assert!(microseconds(&printed).unwrap() >= noon + 396_412, "{printed}: the snapshot of that time");
     }
 }

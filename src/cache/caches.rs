@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::disk_report::DiskReport;
 use super::weighted_cache::CacheUsage;
 use crate::key::{NodePath, StoreKey, StorePrefix};
+use crate::store::PinnedVersion;
 
 /// A kind of cache entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -150,9 +151,10 @@ impl Caches {
     }
 }
 
-/// Whether a key is below a prefix, or is the prefix without its slash.
+/// Whether a key is below a prefix, or is the prefix without its slash. Versions in the two do not count: what is read of a
+/// branch is cached under its snapshot, or under no version.
 pub(super) fn is_key_below(key: &StoreKey, prefix: &StorePrefix) -> bool {
-    let (key, prefix) = (key.as_str(), prefix.as_str());
+    let (key, prefix) = (PinnedVersion::without(key.as_str()), PinnedVersion::without(prefix.as_str()));
     key.starts_with(prefix) || prefix.strip_suffix('/') == Some(key)
 }
 
@@ -167,9 +169,9 @@ pub(super) fn base_name(owner: &str) -> &str {
     owner.split_once('@').map_or(owner, |(mount, _)| mount)
 }
 
-/// Whether a node is at a prefix or below it.
+/// Whether a node is at a prefix or below it. Versions in the two do not count, as of keys.
 pub(super) fn is_node_below(path: &NodePath, prefix: &StorePrefix) -> bool {
-    path.prefix().as_str().starts_with(prefix.as_str())
+    PinnedVersion::without(path.prefix().as_str()).starts_with(PinnedVersion::without(prefix.as_str()))
 }
 
 #[cfg(test)]
@@ -194,5 +196,25 @@ mod tests {
         assert!(is_node_below(&node("a"), &prefix("a/")) && is_node_below(&node("a/b"), &prefix("a/")));
         assert!(!is_node_below(&node("ab"), &prefix("a/")) && !is_node_below(&node(""), &prefix("a/")));
         assert!(is_node_below(&node(""), &StorePrefix::root()));
+    }
+
+    #[test]
+    fn a_prefix_matches_in_all_versions_whichever_it_names() {
+        let id = "4N0217AZA4VNPYD0HR0G";
+        let versions = [String::new(), "@branch.main/".into(), "@tag.v1/".into(), format!("@{id}/")];
+        for (key_version, prefix_version) in
+            versions.iter().flat_map(|one| versions.iter().map(move |two| (one, two)))
+        {
+            let key = |text: &str| StoreKey::parse(&format!("{key_version}{text}")).unwrap();
+            let node = |text: &str| NodePath::parse(&format!("{key_version}{text}")).unwrap();
+            let prefix = |text: &str| StorePrefix::parse(&format!("{prefix_version}{text}")).unwrap();
+            assert!(is_key_below(&key("a/c/0"), &prefix("a/")), "{key_version} {prefix_version}");
+            assert!(!is_key_below(&key("ab/c/0"), &prefix("a/")), "{key_version} {prefix_version}");
+            assert!(is_key_below(&key("a/c/0"), &prefix("")), "{key_version} {prefix_version}");
+            assert!(is_node_below(&node("a/b"), &prefix("a/")), "{key_version} {prefix_version}");
+            assert!(!is_node_below(&node("b"), &prefix("a/")), "{key_version} {prefix_version}");
+        }
+        let key = StoreKey::parse("@odd/a").unwrap();
+        assert!(!is_key_below(&key, &StorePrefix::parse("a/").unwrap()), "its first segment is no version");
     }
 }

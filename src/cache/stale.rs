@@ -299,7 +299,10 @@ impl Staleness {
     fn record_failure(&self, mount: &str) {
         let before = self.state().next_attempt.replace(Instant::now() + RETRY);
         if before.is_none() {
-            tracing::warn!(mount, "the backend fails or is slow: responses are made of what was read before");
+            tracing::warn!(
+                mount,
+                "the backend fails or is slow: what was read before is served as far as it is known"
+            );
         }
     }
 

@@ -68,8 +68,9 @@ pub enum Command {
 /// Arguments of `serve` and `check`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct ServeArgs {
-    /// What to serve: a directory, a zip file, or a file://, s3://, gs://, az://, http(s):// or memory:// URL. The name is
-    /// part of the URLs of this server; by default it is the last segment of the path.
+    /// What to serve: a directory, a zip file, or a file://, s3://, gs://, az://, http(s):// or memory:// URL; with icechunk+
+    /// before the URL, an Icechunk repository, and with kerchunk+, a document of references. The name is part of the URLs of
+    /// this server; by default it is the last segment of the path.
     #[arg(value_name = "[NAME=]URL")]
     pub mounts: Vec<String>,
     /// Address and port to listen on [default: 127.0.0.1:8000].

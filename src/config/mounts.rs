@@ -231,14 +231,17 @@ pub(super) fn virtual_error(mount: &MountOptions) -> Option<(Vec<&str>, String)>
         return Some((vec!["virtual"], reason.to_owned()));
     }
     if has_references && mount.writable {
-        return Some((vec!["writable"], "references are only read, so `writable` must be false".to_owned()));
+        let reason = "this mount cannot be writable, because what `icechunk+` and `kerchunk+` lead to is only read: remove `writable`";
+        return Some((vec!["writable"], reason.to_owned()));
     }
     mount.r#virtual.iter().find_map(|(prefix, options)| {
         let reason = match (check_prefixes([&**prefix]), &options.at) {
             (Err(AllowedPrefixError::Invalid { reason, .. }), _) => {
                 format!("is not the beginning of URLs, up to a slash: {reason}")
             }
-            (Err(error @ AllowedPrefixError::Root(_)), _) => error.to_string(),
+            (Err(error @ (AllowedPrefixError::Root(_) | AllowedPrefixError::Path(_))), _) => {
+                error.to_string()
+            }
             (Ok(_), Some(at)) => match url_error(at) {
                 Some(reason) => return Some((vec!["virtual", prefix, "at"], reason)),
                 None if self::has_references(at) || is_zip(at) => {
@@ -426,11 +429,20 @@ fn url_error(url: &str) -> Option<String> {
     if let Some(document) = kerchunk_document(url).or_else(|| icechunk_repository(url)) {
         return url_error(document);
     }
+    let is_path_after = |begin: &&str| url.starts_with(*begin) && !url.contains("://");
+    if let Some(begin) = ["icechunk+", "kerchunk+"].into_iter().find(is_path_after) {
+        return Some(format!(
+            "expected a URL behind `{begin}`: write a path as in `{begin}file:///srv/data`"
+        ));
+    }
     if let Some((scheme, rest)) = url.split_once("://") {
         let scheme = scheme.to_ascii_lowercase();
         if kind_of(url).is_none() {
             let known: Vec<&str> = schemes().collect();
-            return Some(format!("the scheme is none of {}", known.join(", ")));
+            let known = known.join(", ");
+            return Some(format!(
+                "the scheme is none of {known}, with or without `icechunk+` or `kerchunk+` before it"
+            ));
         }
         if scheme != "file" {
             let authority = rest.split('/').next().unwrap_or_default();

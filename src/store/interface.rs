@@ -310,6 +310,13 @@ pub trait Shortcuts {
         self.inner()?.sample_prefixes(prefix, entries)
     }
 
+    /// Evicts the files that the store holds in memory because they never change, and those that it refuses.
+    fn purge_held(&self) {
+        if let Some(inner) = self.inner() {
+            inner.purge_held();
+        }
+    }
+
     /// The version of the hierarchy whose keys are those without a version; `None` for a store without versions.
     fn served_version(&self) -> Option<PinnedVersion> {
         self.inner()?.served_version()

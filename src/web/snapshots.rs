@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 
 use crate::api::versions::VERSIONS;
+use crate::error::ErrorClass;
 use crate::http::base_path::BasePath;
 use crate::http::path::{KeyOrPrefix, segments};
 use crate::http::problem::Problem;
@@ -37,7 +38,7 @@ impl SnapshotHeaders {
     /// Resolves the version that a request names, and pins the mount of the request to it. `None` if the mount has no versions.
     ///
     /// # Errors
-    /// The failure of the repository, or [`AskedVersion::missing`].
+    /// The failure of the repository; [`AskedVersion::missing`]; [`AskedVersion::refuse_time`].
     pub(super) async fn pin(
         state: &AppState,
         spec: Option<&'static RouteSpec>,
@@ -45,6 +46,7 @@ impl SnapshotHeaders {
         request: &mut Request,
     ) -> Result<Option<Self>, Problem> {
         let Some(asked) = AskedVersion::of(state, spec, root, request) else { return Ok(None) };
+        asked.refuse_time(spec, request.uri())?;
         let Some(snapshot) = state.pins.resolve(&asked.mount, asked.version()).await? else {
             return asked.missing().map_or(Ok(None), Err);
         };
@@ -105,7 +107,7 @@ impl AskedVersion {
     ) -> Option<Self> {
         let spec = spec?;
         let reads = matches!(request.method().as_str(), "GET" | "HEAD" | "POST" | "PROPFIND");
-        if !reads || matches!(spec.resource, Resource::Cache) {
+        if !reads {
             return None;
         }
         let target =
@@ -118,11 +120,11 @@ impl AskedVersion {
         let place = place_of(&target);
         let is_value = match (spec.resource, target.place()) {
             (Resource::Node, _) => spec.fast_path.is_some(),
-            (Resource::Chunk, _) | (_, Some(KeyOrPrefix::Key(_))) => true,
+            (Resource::Chunk | Resource::Cache, _) | (_, Some(KeyOrPrefix::Key(_))) => true,
             _ => false,
         };
         let is_document = match (spec.resource, target.place()) {
-            (Resource::Node, _) => true,
+            (Resource::Node | Resource::Cache, _) => true,
             (_, Some(KeyOrPrefix::Key(key))) => is_document(key.name()),
             _ => false,
         };
@@ -145,6 +147,24 @@ impl AskedVersion {
             is_value,
             is_document,
         })
+    }
+
+    /// Rejects `at=` with a time, which would be ignored: only the list of versions has such a parameter. Pages have one of this
+    /// name for a place, of numbers, and appends for a length.
+    fn refuse_time(&self, spec: Option<&'static RouteSpec>, uri: &Uri) -> Result<(), Problem> {
+        if spec.is_some_and(|spec| spec.template == VERSIONS.template) {
+            return Ok(());
+        }
+        let is_place = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit() || byte == b',');
+        let mut pairs = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+        if pairs.all(|(name, value)| name != "at" || is_place(&value)) {
+            return Ok(());
+        }
+        Err(Problem::from_class(ErrorClass::InvalidRequest).detail(format!(
+            "`at`: this route has no parameter for a time: `/v1/versions/{}?at=…` redirects to the snapshot of that time, whose \
+             `@ID` comes first in the paths of every route",
+            self.mount.name
+        )))
     }
 
     fn version(&self) -> &PinnedVersion {

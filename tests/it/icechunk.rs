@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use zarrd::services::Mount;
 use zarrd::store::{
     AllowedPrefix, ContainerBudget, OpenBudgets, SharedStore, StoreOptions, open, open_within,
 };
@@ -170,6 +171,95 @@ async fn virtual_chunks_are_read_where_the_mount_allows_and_refused_by_name_remo
     let url = format!("icechunk+file://{}", fixtures().join("virtual-2").display());
     let server = Server::of(open(&url, &StoreOptions::default(), &cpu()).unwrap());
     server.get("/v1/data/m/virtual").await.refuses(502, "reference-refused", "no list");
+    // The entity tag of this one is in its reference, so it is known without a request.
+    let url = "/store/m/virtual_tag/c/0";
+    let tag = serve("virtual-2").ask(Method::HEAD, url, &[]).await.header("etag").to_owned();
+    assert!(tag.starts_with('"'), "{tag}");
+    server.get(url).await.refuses(502, "reference-refused", "no list");
+    assert_eq!(server.ask(Method::HEAD, url, &[]).await.status, StatusCode::BAD_GATEWAY, "as GET");
+    let same = server.ask(Method::GET, url, &[("if-none-match", &*tag)]).await;
+    same.refuses(502, "reference-refused", "as GET without a condition");
+    // Listings have them, with the lengths of their references.
+    for url in ["/store/m/?recursive&format=json", "/store/m/virtual/c/?format=json"] {
+        let listing = server.get(url).await;
+        assert_eq!(listing.status, StatusCode::OK, "{url}: {:?}", listing.body);
+        let listing = listing.json();
+        let chunk = listing["keys"].as_array().unwrap().iter().find(|entry| entry["key"] == "virtual/c/1");
+        assert_eq!(chunk.unwrap()["size"], 6, "{url}: {listing}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_was_cut_and_is_whole_again_is_read_again_after_a_purge() {
+    for (name, kind) in [("history-2", "snapshots"), ("history-1", "snapshots"), ("split-2", "manifests")] {
+        let (_folder, root) = copied(name);
+        let files = || std::fs::read_dir(root.join(kind)).unwrap().map(|entry| entry.unwrap().path());
+        let whole: Vec<(PathBuf, Vec<u8>)> =
+            files().map(|file| (file.clone(), std::fs::read(file).unwrap())).collect();
+        for (file, bytes) in &whole {
+            std::fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
+        }
+        let mount = Mount::read_only("m", repository(&root, None));
+        let (server, admin) = Server::build(mount).finish_with_admin();
+        server.get("/v1/data/m/a").await.refuses(502, "references-refused", name);
+        for (file, bytes) in &whole {
+            std::fs::write(file, bytes).unwrap();
+        }
+        let purged = admin.ask(Method::DELETE, "/v1/cache/m", &[]).await;
+        assert_eq!(purged.status, StatusCode::OK, "{name}");
+        let read = server.get("/v1/data/m/a").await;
+        assert_eq!(read.status, StatusCode::OK, "{name}: {:?}", read.body);
+    }
+}
+
+#[tokio::test]
+async fn times_are_read_as_the_list_prints_them_and_refused_where_no_route_reads_them() {
+    for name in ["history-1", "history-2"] {
+        let server = serve(name);
+        let versions = server.get("/v1/versions/m").await.json();
+        let snapshots = versions["snapshots"].as_array().unwrap();
+        let named = |id: &Value| snapshots.iter().find(|snapshot| snapshot["id"] == *id);
+        let mains = versions["branches"].as_array().unwrap().iter().find(|branch| branch["name"] == "main");
+        let mut next = named(&mains.unwrap()["snapshot"]);
+        let mut count = 0;
+        while let Some(snapshot) = next {
+            let time = snapshot["time"].as_str().unwrap();
+            assert!(time.contains('.') && time.ends_with('Z'), "{time}");
+            let moved = server.get(&format!("/v1/versions/m?at={time}")).await;
+            assert_eq!(moved.status, StatusCode::TEMPORARY_REDIRECT, "{name} {time}: {:?}", moved.body);
+            let id = moved.header("location").trim_start_matches("/store/m/@").trim_end_matches('/');
+            assert_eq!(named(&id.into()).unwrap()["time"], time, "{name}");
+            (next, count) = (named(&snapshot["parent"]), count + 1);
+        }
+        assert!(count >= 2, "{versions}");
+    }
+    let server = serve("history-2");
+    for time in ["2999-01-01T00:00:00%2B02:00", "2999-01-01T00:00+02:00", "2999-01-01T00:00:00.5-11:30"] {
+        let moved = server.get(&format!("/v1/versions/m?at={time}")).await;
+        assert_eq!(moved.status, StatusCode::TEMPORARY_REDIRECT, "{time}: {:?}", moved.body);
+    }
+    for path in [
+        "/v1/data/m/a",
+        "/v1/data/m/@tag.v1/a",
+        "/v1/chunk/m/a/c/0/0",
+        "/v1/nodes/m/a",
+        "/v1/stats/m/a",
+        "/store/m/a/zarr.json",
+        "/store/m/a/c/0/0",
+        "/store/m/",
+        "/rechunk/m/2,2/raw/a/c/0/0",
+    ] {
+        for time in ["2026-05-01", "2026-05-01T12:00:00.5Z", "yesterday"] {
+            let answer = server.get(&format!("{path}?at={time}")).await;
+            let detail = answer.refuses(400, "invalid-request", path);
+            assert!(detail.contains("/v1/versions/m"), "{path}: {detail}");
+        }
+    }
+    assert_eq!(server.get("/view/m/a?at=2026-05-01").await.status, StatusCode::BAD_REQUEST);
+    // A place, as pages have it in their URLs.
+    for path in ["/view/m/a?at=3,4", "/v1/data/m/a?at=3,4"] {
+        assert_eq!(server.get(path).await.status, StatusCode::OK, "{path}");
+    }
 }
 
 #[tokio::test]
@@ -212,7 +302,8 @@ async fn a_response_says_its_snapshot_and_the_url_that_stays_so() {
     let server = Server::of(repository(&fixtures().join("history-2"), Some("tag:v1")));
     assert_eq!(server.get("/store/m/g/h/x/zarr.json").await.status, StatusCode::OK);
     let server = Server::of(repository(&fixtures().join("history-2"), Some("branch:none")));
-    server.get("/store/m/zarr.json").await.refuses(502, "backend-failed", "never absent");
+    let detail = server.get("/store/m/zarr.json").await.refuses(502, "backend-failed", "never absent");
+    assert!(detail.contains("`none`"), "{detail}");
 }
 
 #[tokio::test]
@@ -362,7 +453,8 @@ fn the_configuration_of_a_repository_is_checked() {
         assert_eq!(checked(&url, rest), (Some(0), String::new()), "{rest}");
     }
     for (url, rest, says) in [
-        (&*url, "writable = true\n", "only read"),
+        (&*url, "writable = true\n", "only read: remove `writable`"),
+        ("icechunk+/srv/x", "", "icechunk+file:///"),
         (&*url, "redirect = true\n", "sign URLs"),
         (&*url, "ref = \"v1\"\n", "branch:NAME"),
         (&*url, "ref = \"snapshot:x\"\n", "20 characters"),

@@ -21,6 +21,7 @@ const VALUES: &str = "/v1/data/m/a?format=bytes";
 struct Scene {
     s3: TestS3,
     server: Server,
+    admin: Server,
 }
 
 fn fixture(name: &str) -> PathBuf {
@@ -50,11 +51,15 @@ impl Scene {
         upload(&s3, &fixture(name), &fixture(name));
         let options = StoreOptions { writable: false, ..s3.options() };
         let store = open(&format!("icechunk+{}", TestS3::s3_url()), &options, &cpu()).unwrap();
-        let store = ValueCache::new(1 << 20).wrap("m", store, freshness.policy);
+        let values = ValueCache::new(1 << 20);
+        let store = values.wrap("m", store, freshness.policy);
         let stale = StaleCache::new(1 << 20).of_mount("m", freshness);
         let staleness = stale.as_ref().map(|stale| Arc::clone(stale.staleness()));
         let mount = Mount { staleness, ..Mount::read_only("m", store) };
-        Self { server: Server::build(mount).finish(), s3 }
+        let mut builder = Server::build(mount);
+        builder.values = Some(values);
+        let (server, admin) = builder.finish_with_admin();
+        Self { s3, server, admin }
     }
 
     /// Another program commits to the branch: it is the snapshot of a tag.
@@ -297,6 +302,75 @@ async fn many_values_of_one_request_are_of_one_snapshot() {
         let gone = partial(&["a/zarr.json", &chunk]).await;
         gone.refuses(410, "no-such-version", version);
         assert_eq!((&gone.json()["part"], &gone.json()["key"]), (&json!(1), &json!(chunk)));
+    }
+}
+
+/// The URLs of the chunks of an array, which are files of the repository, in its versions.
+fn chunks_of_big(id: &str) -> Vec<String> {
+    let versions = ["", "@branch.main/", "@tag.v2/", &format!("@{id}/")].map(str::to_owned);
+    versions
+        .iter()
+        .flat_map(|version| {
+            [format!("/store/m/{version}big/c/0/0"), format!("/v1/data/m/{version}big?format=bytes")]
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_purge_of_a_path_evicts_what_is_cached_of_it_in_every_version() {
+    let scene = Scene::of("history-2", "ttl:1h").await;
+    let id = snapshot(&scene.values().await);
+    let urls = chunks_of_big(&id);
+    let whole = scene.s3.objects();
+    let mut cut = whole.clone();
+    cut.retain(|key, _| !key.contains("chunks/"));
+    assert!(cut.len() < whole.len());
+    for place in
+        ["/big", "/@branch.main/big", "/@tag.v2/big", &format!("/@{id}/big"), "/@branch.main", "", "/big/c/0"]
+    {
+        scene.s3.put_back(&whole);
+        for url in &urls {
+            let answer = scene.server.get(url).await;
+            assert_eq!(answer.status, StatusCode::OK, "{place} {url}: {:?}", answer.body);
+        }
+        scene.s3.put_back(&cut);
+        for url in &urls {
+            assert_eq!(scene.server.get(url).await.status, StatusCode::OK, "{place} {url}: it is cached");
+        }
+        let purged = scene.admin.ask(Method::DELETE, &format!("/v1/cache/m{place}"), &[]).await;
+        assert_eq!((purged.status, &purged.json()["durable"]), (StatusCode::OK, &json!(true)), "{place}");
+        for url in &urls {
+            scene.server.get(url).await.refuses(502, "reference-broken", &format!("{place} {url}"));
+        }
+    }
+    // What is beside it stays cached.
+    scene.s3.put_back(&whole);
+    let beside = "/v1/data/m/g/sharded?format=bytes";
+    assert_eq!(scene.server.get(beside).await.status, StatusCode::OK);
+    scene.s3.put_back(&cut);
+    scene.admin.ask(Method::DELETE, "/v1/cache/m/@branch.main/big", &[]).await;
+    assert_eq!(scene.server.get(beside).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_version_is_warmed_as_it_is_read_and_one_that_is_not_there_is_not_found() {
+    for version in ["", "/@branch.main", "/@tag.v2"] {
+        let scene = Scene::of("history-2", "always").await;
+        let warmed =
+            scene.admin.request("POST", &format!("/v1/cache/m{version}/big?level=chunks"), &[], "").await;
+        assert_eq!(warmed.status, StatusCode::OK, "{version}: {:?}", warmed.body);
+        assert_eq!((&warmed.json()["chunks"], &warmed.json()["complete"]), (&json!(4), &json!(true)));
+        let mut cut = scene.s3.objects();
+        cut.retain(|key, _| !key.contains("chunks/"));
+        scene.s3.put_back(&cut);
+        let read = scene.server.get(&format!("/v1/data/m{version}/big?format=bytes")).await;
+        assert_eq!(read.status, StatusCode::OK, "{version}: {:?}", read.body);
+    }
+    let scene = Scene::of("history-2", "always").await;
+    for version in ["@nope", "@", "@branch.none", "@tag.none", "@tag.gone/big", "@0000000000000000000G"] {
+        let url = format!("/v1/cache/m/{version}?level=chunks");
+        let answer = scene.admin.request("POST", &url, &[], "").await;
+        assert_eq!((answer.status, &*answer.code()), (StatusCode::NOT_FOUND, "not-found"), "{version}");
     }
 }
 

@@ -380,6 +380,65 @@ async fn references_lead_to_web_servers_that_the_list_names() {
 }
 
 #[tokio::test]
+async fn what_a_web_server_may_read_as_upward_is_not_sent_whatever_the_scheme_of_its_reference() {
+    let files = open(fixtures().join("files").to_str().unwrap(), &StoreOptions::default(), &cpu()).unwrap();
+    let address = Server::of(files).listen().await;
+    let mirror = format!("http://{address}/store/m/");
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["..;/secret", "a/..;x/secret", ".;/raw.bin", "..\\secret", "a\tb"];
+    for scheme in ["s3://old/", "vcc://old/", "gs://old/", &mirror] {
+        let mut refs =
+            json!({ "right": [format!("{scheme}raw.bin"), 4, 8], "dots": [format!("{scheme}a..;b")] });
+        for (at, name) in names.iter().enumerate() {
+            refs[format!("whole{at}")] = json!([format!("{scheme}{name}")]);
+            refs[format!("part{at}")] = json!([format!("{scheme}{name}"), 0, 4]);
+        }
+        let document = document(folder.path(), &refs);
+        let prefix = AllowedPrefix { at: Some(mirror.clone()), ..allowed(scheme) };
+        let server = Server::of(references(&document, vec![prefix]));
+        let raw = std::fs::read(fixtures().join("files/raw.bin")).unwrap();
+        assert_eq!(server.get("/store/m/right").await.body, raw[4..12], "{scheme}");
+        server.get("/store/m/dots").await.refuses(502, "reference-broken", "it is sent, and not there");
+        for (at, name) in names.iter().enumerate() {
+            for key in [format!("whole{at}"), format!("part{at}")] {
+                let what = format!("{scheme}{name}");
+                server.get(&format!("/store/m/{key}")).await.refuses(502, "reference-refused", &what);
+                let head = server.ask(Method::HEAD, &format!("/store/m/{key}"), &[]).await;
+                assert_eq!(head.status, StatusCode::BAD_GATEWAY, "{what}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_listing_has_what_is_beside_references_that_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    std::fs::write(root.join("x"), "0123456").unwrap();
+    let refs = json!({
+        "in/a": ["x"], "in/part": ["s3://bucket/y", 2, 5], "in/whole": ["s3://bucket/y"], "in/z": "text",
+    });
+    let prefix = allowed(format!("file://{}/", root.display()));
+    let server = Server::of(references(&document(&root, &refs), vec![prefix]));
+    for url in ["/store/m/?recursive&format=json", "/store/m/in/?format=json"] {
+        let listing = server.get(url).await;
+        assert_eq!(listing.status, StatusCode::OK, "{url}: {:?}", listing.body);
+        let listed: Vec<(String, u64)> = listing.json()["keys"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| (entry["key"].as_str().unwrap().to_owned(), entry["size"].as_u64().unwrap()))
+            .collect();
+        let expected = [("in/a", 7), ("in/part", 5), ("in/z", 4)].map(|(key, size)| (key.to_owned(), size));
+        assert_eq!(listed, expected, "{url}");
+    }
+    let objects = server.get("/s3/m?list-type=2&prefix=in/").await;
+    let text = String::from_utf8(objects.body.to_vec()).unwrap();
+    assert!(objects.status == StatusCode::OK && text.contains("<Key>in/z</Key>"), "{text}");
+    server.get("/store/m/in/part").await.refuses(502, "reference-refused", "a read");
+}
+
+#[tokio::test]
 async fn the_name_of_a_web_server_leads_to_this_network_only_where_the_mount_allows_that() {
     let files = open(fixtures().join("files").to_str().unwrap(), &StoreOptions::default(), &cpu()).unwrap();
     let port = Server::of(files).listen().await.port();
@@ -461,6 +520,8 @@ async fn a_document_that_is_refused_makes_its_mount_not_ready_and_no_value_absen
     for (text, says) in [
         ("no JSON", "line 1"),
         (r#"{"version": 3}"#, "version"),
+        (r#"{"version": 1}"#, "neither `refs` nor `gen`"),
+        (r#"{"version": 1, "templates": {"a": "x"}}"#, "neither `refs` nor `gen`"),
         (r#"{"version": 1, "refs": {"a/0": ["u", 1]}}"#, "`a/0`"),
         (r#"{"version": 1, "templates": {"a": "x"}, "refs": {"a/0": ["{{b|c}}"]}}"#, "template"),
         (r#"{"../up": "x"}"#, "key"),
@@ -527,7 +588,9 @@ fn the_configuration_of_references_is_checked() {
         assert_eq!(checked(&url, &rest), (Some(0), String::new()), "{rest}");
     }
     for (url, rest, says) in [
-        (&*url, "writable = true\n", "only read"),
+        (&*url, "writable = true\n", "only read: remove `writable`"),
+        (&*url, "[mounts.m.virtual.\"/srv/x/\"]\n", "write it as a URL, `file:///srv/x/`"),
+        ("kerchunk+/srv/x.json", "", "kerchunk+file:///"),
         (&*url, "redirect = true\n", "sign URLs"),
         (&*url, "[mounts.m.virtual.\"s3://bucket\"]\noptions = { regoin = \"x\" }\n", "regoin"),
         (&*url, "[mounts.m.virtual.\"s3://bucket/a\"]\n", "end with `/`"),
@@ -539,6 +602,7 @@ fn the_configuration_of_references_is_checked() {
         (&*url, "[mounts.m.virtual.\"file:///no/such/folder/\"]\n", "/no/such/folder"),
         (&*url, "[mounts.m.virtual.\"file:///tmp/\"]\noptions = { region = \"x\" }\n", "is for S3"),
         ("kerchunk+vcc://bucket/x", "", "scheme"),
+        ("vcc://bucket/x", "", "with or without `icechunk+` or `kerchunk+`"),
         ("kerchunk+s3://key@bucket/x", "", "credentials"),
         ("memory://", "[mounts.m.virtual.\"s3://bucket/\"]\n", "kerchunk+"),
     ] {

@@ -19,12 +19,15 @@ use crate::admission::{AdmissionRequest, Priority};
 use crate::api::documented::MountParam;
 use crate::auth::caller::Administrator;
 use crate::cache::PurgeOutcome;
+use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::services::access_control::AccessControl;
 use crate::services::extract::NodeTarget;
+use crate::services::pinned::PinnedMounts;
 use crate::services::route::Route;
 use crate::services::state::AppState;
+use crate::store::PinnedVersion;
 use prefetch::{PrefetchLevel, PrefetchReport, PrefetchRequest, prefetch as warm_below};
 use prefetch_view::{prefetch_view, view_of};
 use utoipa_axum::routes;
@@ -117,6 +120,7 @@ pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Re
     let cpu = state.engine.cpu.clone();
     // A purge visits every cache entry, which would block the reactor.
     let purged = cpu.run(move || {
+        mount.store.purge_held();
         let PurgeOutcome { entries, is_durable: durable } =
             state.engine.caches.purge(&mount.cache_name, path.prefix());
         Purged { entries, answers: state.responses.purge(), durable }
@@ -158,7 +162,7 @@ pub(crate) async fn purge_root(state: State<AppState>, request: Request) -> Resu
         (status = 200, description = "The amount that was loaded", body = PrefetchReport),
         (status = 400, description = "The path is not a valid prefix, or a parameter is invalid"),
         (status = 403, description = "Caches can be managed only through the admin listener or with sufficient credentials"),
-        (status = 404, description = "No mount has this name"),
+        (status = 404, description = "No mount has this name, or the mount has no such version"),
         (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
     )
 )]
@@ -168,6 +172,12 @@ pub(crate) async fn warm(
 ) -> Result<Json<PrefetchReport>, Problem> {
     check_right(&state.access, &request)?;
     let target = NodeTarget::new(&state.mounts, &PREFIX, request.uri(), request.extensions())?;
+    let path = target.path.as_str();
+    let has_versions = target.mount.store.served_version().is_some();
+    if has_versions && path.starts_with('@') && PinnedVersion::of_text(path).is_none() {
+        return Err(Problem::from_class(ErrorClass::NotFound)
+            .detail("the path begins with the name of no version: `@branch.NAME`, `@tag.NAME` or `@ID`"));
+    }
     let Query(query) = Query::<WarmQuery>::try_from_uri(request.uri())
         .map_err(|refused| Problem::from_query_error(&refused))?;
     let longest = state.options.response_timeout.mul_f64(0.9);
@@ -178,7 +188,8 @@ pub(crate) async fn warm(
     };
     let entrant = AdmissionRequest::new(Priority::Background, request.extensions());
     if let Some(view) = &query.view {
-        let view = view_of(&state.mounts, &target.mount.name, view)?;
+        let mounts = PinnedMounts::of(request.extensions(), &state.mounts);
+        let view = view_of(mounts, &target.mount.name, view)?;
         let loaded =
             prefetch_view(&state.traffic.admission, &state.engine, &target, &view, entrant, &wanted).await?;
         return Ok(Json(loaded));

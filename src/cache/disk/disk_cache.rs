@@ -220,7 +220,7 @@ impl Evictable for DiskCache {
     fn evict_half(&self) {}
 
     fn admit_all(&self, mount: &str, prefix: &StorePrefix) -> Option<Box<dyn Send>> {
-        let number = self.0.tier.engine.begin_admission(&self.scope(mount)?, prefix);
+        let number = self.0.tier.engine.begin_admission(&self.scope(base_name(mount))?, prefix);
         Some(Box::new(AdmitAll { engine: Arc::clone(&self.0.tier.engine), number }))
     }
 

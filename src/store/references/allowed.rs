@@ -3,10 +3,10 @@
 //! The operator's list is the only authority: what no prefix covers is refused, and the options of the mount itself,
 //! with its credentials, are for the document alone. Of two prefixes that cover a place, the longer one counts.
 
-use super::place::ReferencePlace;
+use super::place::{ReferencePlace, check_sent};
 use super::{ReferenceError, RefusedReference, check_prefixes};
 use crate::key::StoreKey;
-use crate::store::{AllowedPrefix, Capabilities, OpenError, SharedStore, StoreOptions};
+use crate::store::{AllowedPrefix, Capabilities, OpenError, SharedStore, StoreKind, StoreOptions};
 
 /// The prefixes with their stores.
 #[derive(Debug)]
@@ -52,6 +52,10 @@ impl AllowList {
             return Err(place.refusal().of(url));
         };
         let key = StoreKey::parse(rest).map_err(|fault| RefusedReference::Path(fault).of(url))?;
+        // The reference may be of another scheme than the server that the prefix leads to.
+        if store.kind() == StoreKind::HTTP {
+            check_sent(rest).map_err(|fault| fault.of(url))?;
+        }
         Ok((store, key))
     }
 

@@ -43,7 +43,7 @@ pub enum ReferenceError {
     Record(&'static str),
     /// There is no Icechunk repository, or the version that the mount names is not in it.
     #[error("{0}")]
-    NoRepository(&'static str),
+    NoRepository(Arc<str>),
     /// A file of an Icechunk repository is not one, or contradicts itself.
     #[error("the Icechunk repository is refused: {0}")]
     Repository(&'static str),

@@ -38,6 +38,11 @@ pub fn parse_kerchunk(document: &[u8], budget: &ContainerBudget) -> Result<Refer
     match head.version {
         None => each_reference(text, &mut |key, reference| add(&mut table, key, reference, None))?,
         Some(version) if version.get().trim() == "1" => {
+            if head.refs.is_none() && head.rules.is_none() {
+                return Err(ReferenceError::Document(
+                    "its version is 1, but it has neither `refs` nor `gen`",
+                ));
+            }
             let templates = head.templates.map(|raw| templates_of(raw, &mut table)).transpose()?;
             let templates = templates.filter(|templates| !templates.is_empty());
             if let Some(refs) = head.refs {

@@ -14,6 +14,9 @@ pub enum AllowedPrefixError {
         /// Why.
         reason: RefusedReference,
     },
+    /// A path.
+    #[error("the prefix `{0}` is a path: write it as a URL, `file://{0}`")]
+    Path(String),
     /// All files of the machine.
     #[error("the prefix `{0}` is all of this machine: name a directory")]
     Root(String),
@@ -27,6 +30,9 @@ pub fn check_prefixes<'a>(
     urls: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<ReferencePlace>, AllowedPrefixError> {
     let check = |url: &str| {
+        if url.starts_with('/') {
+            return Err(AllowedPrefixError::Path(url.to_owned()));
+        }
         let place = ReferencePlace::of_prefix(url);
         let place = place.map_err(|reason| AllowedPrefixError::Invalid { url: url.to_owned(), reason })?;
         if place.scheme() == "file" && place.path().is_empty() {

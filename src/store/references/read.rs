@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::allowed::AllowList;
 use super::load::LoadedReferences;
 use super::table::Reference;
-use super::{BrokenReference, RefusedReference};
+use super::{BrokenReference, ReferenceError, RefusedReference};
 use crate::key::StoreKey;
 use crate::store::{ByteRange, SharedStore, StoreError, Value, ValueBody, ValueInfo, Version};
 
@@ -22,7 +22,7 @@ pub(super) async fn info(
 ) -> Result<Option<ValueInfo>, StoreError> {
     let (url, part) = match document.table.reference(at) {
         None => return Ok(None),
-        Some(Reference::Inline(bytes)) => return Ok(Some(document.inline_info(at, bytes.len() as u64))),
+        Some(Reference::Inline(bytes)) => return Ok(Some(document.own_info(at, bytes.len() as u64))),
         Some(Reference::Whole(url)) => (url, None),
         Some(Reference::Part { url, offset, length }) => (url, Some((offset, length))),
     };
@@ -36,6 +36,23 @@ pub(super) async fn info(
     Ok(Some(document.referent_info(at, &info, size)))
 }
 
+/// As [`info`], for a listing: of a reference that is refused, the length is what the document says. `None` if it says none.
+pub(super) async fn listed_info(
+    allowed: &AllowList,
+    document: &LoadedReferences,
+    at: usize,
+) -> Result<Option<ValueInfo>, StoreError> {
+    match info(allowed, document, at).await {
+        Err(StoreError::References(ReferenceError::Refused { .. })) => {
+            Ok(match document.table.reference(at) {
+                Some(Reference::Part { length, .. }) => Some(document.own_info(at, length)),
+                _ => None,
+            })
+        }
+        outcome => outcome,
+    }
+}
+
 /// The value of a key, or a part of it.
 pub(super) async fn read(
     allowed: &AllowList,
@@ -47,7 +64,7 @@ pub(super) async fn read(
     match document.table.reference(at) {
         None => Ok(None),
         Some(Reference::Inline(bytes)) => {
-            let info = document.inline_info(at, bytes.len() as u64);
+            let info = document.own_info(at, bytes.len() as u64);
             inline(&bytes, info, range).map(Some)
         }
         Some(Reference::Whole(url)) => {
@@ -104,7 +121,8 @@ pub(super) fn inline(bytes: &Bytes, info: ValueInfo, range: ByteRange) -> Result
 }
 
 impl LoadedReferences {
-    fn inline_info(&self, at: usize, size: u64) -> ValueInfo {
+    /// The information about a value of `size` bytes, from the document alone.
+    fn own_info(&self, at: usize, size: u64) -> ValueInfo {
         let version = self.info.version.for_part(&at.to_string());
         ValueInfo { size, version, modified: self.info.modified }
     }

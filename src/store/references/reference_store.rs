@@ -80,7 +80,7 @@ impl ReferenceStore {
     async fn listed(&self, document: &LoadedReferences, at: usize) -> Result<Option<ListEntry>, StoreError> {
         let Some(key) = document.table.key(at) else { return Ok(None) };
         let key = StoreKey::parse(key).map_err(|_checked| StoreError::WrongLength)?;
-        Ok(read::info(&self.allowed, document, at).await?.map(|info| ListEntry { key, info }))
+        Ok(read::listed_info(&self.allowed, document, at).await?.map(|info| ListEntry { key, info }))
     }
 }
 

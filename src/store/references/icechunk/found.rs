@@ -97,18 +97,35 @@ pub(super) struct Places {
 impl Places {
     /// Size and version of what was found.
     pub(super) async fn info(&self, found: &Found) -> Result<ValueInfo, StoreError> {
-        if let Some(info) = known_info(found) {
+        let known = known_info(found);
+        let Found::Chunk(ChunkReference::Virtual { url, offset, length, checksum }) = found else {
+            return known.ok_or(StoreError::WrongLength);
+        };
+        // What is refused to reads is refused to lookups, though it is known what it is.
+        let (store, key) = self.allowed.resolve(url)?;
+        if let Some(info) = known {
             return Ok(info);
         }
-        let Found::Chunk(ChunkReference::Virtual { url, offset, length, checksum }) = found else {
-            return Err(StoreError::WrongLength);
-        };
-        let (store, key) = self.allowed.resolve(url)?;
         let referent = read::head(store, &key, url).await?;
         if offset.checked_add(*length).is_none_or(|end| end > referent.size) {
             return Err(BrokenReference::Short.of(url).into());
         }
         virtual_info((url, *offset, *length), checksum.as_ref(), &referent)
+    }
+
+    /// Size and version of what was found, as listings have it: also of a chunk that is refused, whose reference has its length.
+    pub(super) async fn listed_info(&self, found: &Found) -> Result<ValueInfo, StoreError> {
+        let outcome = self.info(found).await;
+        if let Err(StoreError::References(ReferenceError::Refused { .. })) = outcome
+            && let Found::Chunk(ChunkReference::Virtual { url, offset, length, .. }) = found
+        {
+            return Ok(ValueInfo {
+                size: *length,
+                version: own_version(url, *offset, *length),
+                modified: None,
+            });
+        }
+        outcome
     }
 
     /// What was found, or a part of it.
@@ -189,8 +206,13 @@ fn virtual_info(
             return Err(BrokenReference::Changed.of(url).into());
         }
     }
-    let own = Version::from_own_text(format!("{url}\n{offset}\n{length}").as_bytes());
+    let own = own_version(url, offset, length);
     Ok(ValueInfo { size: length, version: own.combined(&referent.version), modified: referent.modified })
+}
+
+/// The version of a reference itself.
+fn own_version(url: &str, offset: u64, length: u64) -> Version {
+    Version::from_own_text(format!("{url}\n{offset}\n{length}").as_bytes())
 }
 
 /// An entity tag without its quotes.

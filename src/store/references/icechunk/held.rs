@@ -1,9 +1,11 @@
 //! [`HeldFiles`]: the snapshots and manifests that were read last.
 //!
 //! What they are never changes, so each is read once, as long as it is held; callers that come while it is read wait. One
-//! that is refused is held as such. Others are evicted where the budget is not enough.
+//! that is refused is read again after a while: it may have been a part of a file that is being copied. Others are evicted
+//! where the budget is not enough.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -21,6 +23,8 @@ use crate::store::{ByteRange, SharedStore, StoreError};
 const MAX_HELD: usize = 256;
 /// The most files that are read at one time.
 const LANES: usize = 8;
+/// How long a file that is refused is not read again: parsing it may take long.
+const REFUSED_FOR: Duration = Duration::from_secs(5);
 
 type Outcome<T> = Result<Arc<T>, ReferenceError>;
 
@@ -75,33 +79,58 @@ impl Kind for ChunkManifest {
     }
 }
 
+/// A part that is held.
+#[derive(Debug)]
+struct HeldPart {
+    kind: FileKind,
+    id: ObjectId,
+    part: Part,
+    read: Instant,
+}
+
 /// The files that were read last, the last one at the end.
 #[derive(Debug)]
 pub(super) struct HeldFiles {
     inner: SharedStore,
     cpu: ComputePool,
     budget: ContainerBudget,
-    parts: Mutex<Vec<(FileKind, ObjectId, Part)>>,
+    parts: Mutex<Vec<HeldPart>>,
+    refused_for: Duration,
     /// One is held while a file is read.
     lanes: [tokio::sync::Mutex<()>; LANES],
 }
 
 impl HeldFiles {
     pub(super) fn new(inner: SharedStore, cpu: ComputePool, budget: ContainerBudget) -> Self {
-        Self { inner, cpu, budget, parts: Mutex::default(), lanes: Default::default() }
+        let (parts, lanes) = (Mutex::default(), Default::default());
+        Self { inner, cpu, budget, parts, refused_for: REFUSED_FOR, lanes }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(FileKind, ObjectId, Part)>> {
+    /// The same, where what is refused is read again after another time.
+    #[cfg(test)]
+    pub(super) fn with_refused_for(self, refused_for: Duration) -> Self {
+        Self { refused_for, ..self }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<HeldPart>> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find<T: Kind>(&self, id: ObjectId) -> Option<Outcome<T>> {
         let mut parts = self.lock();
-        let at = parts.iter().position(|(kind, known, _)| *kind == T::KIND && *known == id)?;
+        let at = parts.iter().position(|held| held.kind == T::KIND && held.id == id)?;
         let found = parts.remove(at);
-        let outcome = T::of(&found.2);
+        let outcome = T::of(&found.part)?;
+        if outcome.is_err() && found.read.elapsed() >= self.refused_for {
+            return None;
+        }
         parts.push(found);
-        outcome
+        Some(outcome)
+    }
+
+    /// Evicts everything.
+    pub(super) fn purge(&self) {
+        drop(std::mem::take(&mut *self.lock()));
     }
 
     /// Evicts what was not used for the longest time. `false` if nothing is held.
@@ -119,7 +148,7 @@ impl HeldFiles {
         if parts.len() >= MAX_HELD {
             parts.remove(0);
         }
-        parts.push((T::KIND, id, T::part(outcome)));
+        parts.push(HeldPart { kind: T::KIND, id, part: T::part(outcome), read: Instant::now() });
     }
 
     /// A snapshot; `None` if there is no such file.

@@ -106,13 +106,14 @@ impl IcechunkStore {
 
 /// The error for a version of the mount that is not there.
 fn missing(version: &PinnedVersion) -> ReferenceError {
-    ReferenceError::NoRepository(match version {
-        PinnedVersion::Branch(_) => "the Icechunk repository has no branch of the name in the mount's `ref`",
-        PinnedVersion::Tag(_) => "the Icechunk repository has no tag of the name in the mount's `ref`",
-        PinnedVersion::Snapshot(_) => {
-            "the Icechunk repository lists no snapshot with the id in the mount's `ref`"
-        }
-    })
+    let (kind, name) = match version {
+        PinnedVersion::Branch(name) => ("branch", name.to_string()),
+        PinnedVersion::Tag(name) => ("tag", name.to_string()),
+        PinnedVersion::Snapshot(id) => ("snapshot", id.to_string()),
+    };
+    let text =
+        format!("the Icechunk repository has no {kind} `{name}`, which the mount serves: see its `ref`");
+    ReferenceError::NoRepository(text.into())
 }
 
 /// A text to list after, without the version that comes before it.
@@ -215,6 +216,10 @@ impl Shortcuts for IcechunkStore {
 
     fn is_closed(&self) -> bool {
         self.reader.places().allowed.stores().next().is_none()
+    }
+
+    fn purge_held(&self) {
+        self.reader.source().held.purge();
     }
 
     fn served_version(&self) -> Option<PinnedVersion> {

@@ -91,7 +91,7 @@ impl Listed {
     }
 
     async fn entry(&self, key: &str) -> Result<Option<ListEntry>, StoreError> {
-        let info = self.reader.info_in(&self.snapshot, key).await?;
+        let info = self.reader.listed_in(&self.snapshot, key).await?;
         let key =
             StoreKey::parse(&format!("{}{key}", self.pin)).map_err(|_checked| StoreError::WrongLength)?;
         Ok(info.map(|info| ListEntry { key, info }))

@@ -88,6 +88,12 @@ impl Source {
         Self { fixed_for, ..self }
     }
 
+    /// The same, where what is refused is read again after another time.
+    #[cfg(test)]
+    pub(super) fn with_refused_for(self, refused_for: Duration) -> Self {
+        Self { held: self.held.with_refused_for(refused_for), ..self }
+    }
+
     /// No code panics while it holds the lock.
     fn times(&self) -> MutexGuard<'_, Times> {
         self.times.lock().unwrap_or_else(PoisonError::into_inner)
@@ -151,7 +157,8 @@ impl Source {
         // Clients take what is absent in a repository for fill values, or for a place where they can create something.
         if found.is_none() && !self.refs.exist().await? {
             return Err(ReferenceError::NoRepository(
-                "there is no Icechunk repository: it has neither the file `repo` nor branches below `refs/`",
+                "there is no Icechunk repository: it has neither the file `repo` nor branches below `refs/`"
+                    .into(),
             )
             .into());
         }

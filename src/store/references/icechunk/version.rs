@@ -37,6 +37,15 @@ impl PinnedVersion {
         split(text)?.0.ok()
     }
 
+    /// A key or prefix without the version that its first segment names.
+    #[must_use]
+    pub fn without(text: &str) -> &str {
+        match split(text) {
+            Some((Ok(_), _, rest)) => rest,
+            Some((Err(()), ..)) | None => text,
+        }
+    }
+
     /// Whether what it names never changes.
     #[must_use]
     pub fn is_fixed(&self) -> bool {

@@ -189,6 +189,15 @@ impl ParquetReferenceStore {
         }
     }
 
+    /// As [`ParquetReferenceStore::info`], for a listing ([`read::listed_info`]).
+    async fn listed(&self, metadata: &Arc<Metadata>, key: &str) -> Result<Option<ValueInfo>, StoreError> {
+        let Some(source) = self.source(metadata, key).await? else { return Ok(None) };
+        match source.document().table.find(key) {
+            None => Ok(None),
+            Some(at) => read::listed_info(&self.allowed, source.document(), at).await,
+        }
+    }
+
     /// The numbers of the files of an array that exist, in order. Where the directory cannot be listed, those that may exist.
     async fn record_numbers(
         &self,
@@ -262,7 +271,7 @@ impl ParquetReferenceStore {
         let entries = iter(keys).map(move |key| {
             let (store, metadata) = (store.clone(), Arc::clone(&metadata));
             async move {
-                let info = store.info(&metadata, &key).await?;
+                let info = store.listed(&metadata, &key).await?;
                 let key = StoreKey::parse(&key).map_err(|_checked| StoreError::WrongLength)?;
                 Ok(info.map(|info| ListEntry { key, info }))
             }
@@ -330,7 +339,7 @@ impl ParquetReferenceStore {
                 if let Some(prefix) = prefix {
                     return Ok(Some(DirEntry::Prefix(prefix)));
                 }
-                let info = store.info(&metadata, &text).await?;
+                let info = store.listed(&metadata, &text).await?;
                 let key = StoreKey::parse(&text).map_err(|_checked| StoreError::WrongLength)?;
                 Ok(info.map(|info| DirEntry::Key(ListEntry { key, info })))
             }

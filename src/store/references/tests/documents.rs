@@ -78,7 +78,8 @@ fn version_1_has_templates_and_rules() {
         ("x4.a", "<a>"),
     ];
     assert_eq!(entries(&parse(&document).unwrap()), expected(&all));
-    assert!(parse(&json!({"version": 1})).unwrap().is_empty());
+    assert!(parse(&json!({"version": 1, "refs": {}})).unwrap().is_empty());
+    assert!(parse(&json!({"version": 1, "gen": []})).unwrap().is_empty());
     assert!(parse(&json!({})).unwrap().is_empty());
 }
 
@@ -117,8 +118,9 @@ fn what_is_no_document_of_references_is_refused() {
         r#"{"version": 2, "refs": {}}"#,
         r#"{"version": 1, "refs": []}"#,
         r#"{"version": 1, "gen": {}}"#,
-        r#"{"version": 1, "templates": {"a": 1}}"#,
-        r#"{"version": 1, "templates": {"a": "{{b"}}"#,
+        r#"{"version": 1}"#,
+        r#"{"version": 1, "templates": {"a": 1}, "refs": {}}"#,
+        r#"{"version": 1, "templates": {"a": "{{b"}, "refs": {}}"#,
         r#"{"version": 1, "templates": {"a": "x"}, "refs": {"k": ["{{b}}"]}}"#,
         r#"{"version": 1, "templates": {"a": "x"}, "refs": {"k": ["{{a|upper}}"]}}"#,
         r#"{"version": 1, "templates": {"a": "{{b(c=1)}}", "b": "{{a(c=1)}}"}, "refs": {"k": ["{{a()}}"]}}"#,

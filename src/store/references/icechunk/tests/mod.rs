@@ -2,5 +2,6 @@
 
 mod files;
 mod hostile;
+mod refused;
 mod served;
 mod versions;
