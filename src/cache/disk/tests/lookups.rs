@@ -127,7 +127,7 @@ async fn a_link_or_a_pipe_is_no_lock() {
         if is_link {
             std::os::unix::fs::symlink(&victim, cache.join("lock")).unwrap();
         } else {
-            mknodat(CWD, &cache.join("lock"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+            mknodat(CWD, cache.join("lock"), FileType::Fifo, Mode::RWXU, 0).unwrap();
         }
         let outcome = DiskCache::open(&options(&cache, 4 * MIB));
         assert!(matches!(outcome, Err(DiskCacheError::Directory { .. })), "link: {is_link}: {outcome:?}");
