@@ -85,7 +85,7 @@ pub(super) struct MountOpener {
     /// The last lookups of stores that may be stale.
     stale: StaleCache,
     /// The cache of remote stores, below that of values.
-    disk: Option<DiskCache>,
+    pub(super) disk: Option<DiskCache>,
     /// What all stores together may hold as long as they are open.
     budgets: OpenBudgets,
     /// How often mounts were made.

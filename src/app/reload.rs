@@ -66,6 +66,8 @@ impl ReloadedConfig {
             };
             served.mounts.iter().any(is_same)
         })?;
+        // The directory that is in use: another one needs a restart.
+        config.check_disk_cache(before.cache.disk.path.as_deref())?;
         let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
         let access = access(&config)?;
         let is_same = config.mounts == before.mounts

@@ -146,6 +146,7 @@ impl App {
         let changing = sites.iter().map(|listening| listening.routes.clone()).collect();
         let serving = serve::serve_all(sites, limits, shutdown.clone());
         let memory = self.config.memory.limit;
+        let disk = self.opener.disk.clone();
         tokio::select! {
             () = serving => {}
             () = signals.advance(&shutdown) => {}
@@ -153,6 +154,9 @@ impl App {
             () = watch_memory(&whole, memory) => {}
             () = expire_uploads(&whole) => {}
             () = self.follow(hangups, read, changing) => {}
+        }
+        if let Some(disk) = disk {
+            disk.close();
         }
         tracing::info!("stopped");
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::cli::ServeArgs;
 use super::error::ConfigError;
@@ -84,6 +84,7 @@ impl Sources {
         budgets::check(&config, &tree)?;
         let origin = |name: &String| (name.clone(), tree.origin_of(&["mounts", name, "url"]));
         config.origins = config.mounts.keys().map(origin).collect();
+        config.check_disk_cache(config.cache.disk.path.as_deref())?;
         Ok(config)
     }
 }
@@ -96,12 +97,34 @@ impl Config {
     pub fn check_directories(&self, is_served: impl Fn(&str) -> bool) -> Result<(), ConfigError> {
         match self.missing_directories.iter().find(|(name, _)| !is_served(name)) {
             None => Ok(()),
-            Some((name, reason)) => Err(ConfigError::InvalidValue {
-                origin: self.origins.get(name).cloned().unwrap_or(Origin::Default),
-                key: format!("mounts.{name}.url"),
-                reason: reason.clone(),
-            }),
+            Some((name, reason)) => Err(self.invalid_url(name, reason.clone())),
         }
+    }
+
+    /// Rejects mounts that read files of the directory of a disk cache, or the directory in which it is.
+    ///
+    /// # Errors
+    /// [`ConfigError::InvalidValue`] for the first such mount.
+    pub fn check_disk_cache(&self, directory: Option<&Path>) -> Result<(), ConfigError> {
+        let reading = directory.and_then(|directory| {
+            mounts::reading_from(directory, self.mounts.iter()).map(|name| (name, directory))
+        });
+        match reading {
+            None => Ok(()),
+            Some((name, directory)) => Err(self.invalid_url(
+                name,
+                format!(
+                    "the mount and the disk cache (`cache.disk.path`, `{}`) overlap: clients of the mount could read what is \
+                     cached of others",
+                    directory.display()
+                ),
+            )),
+        }
+    }
+
+    fn invalid_url(&self, name: &str, reason: String) -> ConfigError {
+        let origin = self.origins.get(name).cloned().unwrap_or(Origin::Default);
+        ConfigError::InvalidValue { origin, key: format!("mounts.{name}.url"), reason }
     }
 }
 

@@ -1,8 +1,8 @@
 //! [`ScanDetector`]: notices selections that step through an array, and says which chunks the next steps need.
 //!
 //! A scan is three or more selections of one shape, each the same distance along one dimension from the one before: a slider that
-//! is dragged, maps of one hour after another, windows along an axis. Several people may scan one array at a time. Without I/O and
-//! without a clock of its own.
+//! is dragged, maps of one hour after another, windows along an axis. Several people may scan one array at a time. A selection
+//! whose steps leave out whole chunks is no part of a scan: its chunks are not a box. Without I/O and without a clock of its own.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -49,14 +49,36 @@ pub(crate) struct PrefetchUse {
 struct ChunkSpan(Vec<(u64, u64)>);
 
 impl ChunkSpan {
-    /// The chunks that a selection touches, at most.
-    fn of(subset: &Subset, axes: &[ChunkAxis]) -> Self {
+    /// The chunks that a selection touches; `None` if it leaves out some between the first and the last.
+    fn of(subset: &Subset, axes: &[ChunkAxis]) -> Option<Self> {
         let span = |(range, axis): (&AxisRange, &ChunkAxis)| {
             let ends = [range.start, range.at(range.count.saturating_sub(1))];
             let [one, other] = ends.map(|element| axis.chunk_containing(element).coord);
-            (one.min(other), one.max(other))
+            let (first, last) = (one.min(other), one.max(other));
+            (axis.touched(range).chunks > last - first).then_some((first, last))
         };
-        Self(subset.axes().iter().zip(axes).map(span).collect())
+        subset.axes().iter().zip(axes).map(span).collect::<Option<_>>().map(Self)
+    }
+
+    /// The chunks that this span has and another one, which differs along one dimension alone, has not; `None` if there are none.
+    /// They are on
+    /// one side, because a scan moves all of its elements the same way.
+    fn beyond(&self, before: &Self, dim: usize) -> Option<Self> {
+        let (&(first, last), &(first_before, last_before)) = (self.0.get(dim)?, before.0.get(dim)?);
+        let (from, to) = if last > last_before {
+            (first.max(last_before.saturating_add(1)), last)
+        } else {
+            (first, last.min(first_before.checked_sub(1)?))
+        };
+        let mut new = self.clone();
+        *new.0.get_mut(dim)? = (from, to);
+        (from <= to).then_some(new)
+    }
+
+    /// Whether this span has all chunks of another one.
+    fn contains(&self, other: &Self) -> bool {
+        let mut pairs = self.0.iter().zip(&other.0);
+        pairs.all(|((first, last), (other_first, other_last))| first <= other_first && other_last <= last)
     }
 
     fn chunks(&self) -> u64 {
@@ -98,19 +120,20 @@ pub(crate) struct ScanDetector {
 }
 
 impl ScanDetector {
-    /// Takes a selection that was requested at `now`, of an array whose chunks are along these axes. Returns boxes of whole
-    /// chunks that are worth reading before they are requested.
+    /// Takes a selection that was requested at `now`, of an array whose chunks are along these axes. Calls `prefetch` with each
+    /// box of whole chunks that is worth reading before it is requested; what it returns says whether the box will be read.
     pub(crate) fn observe(
         &mut self,
         array: (&Arc<str>, &NodePath),
-        subset: &Subset,
-        axes: &[ChunkAxis],
+        (subset, axes): (&Subset, &[ChunkAxis]),
         now: Instant,
-    ) -> Vec<Subset> {
+        mut prefetch: impl FnMut(Subset) -> bool,
+    ) {
         self.expire(now);
         if subset.elements() == 0 {
-            return Vec::new();
+            return;
         }
+        let Some(span) = ChunkSpan::of(subset, axes) else { return };
         let Some((at, step)) = self.scan_of(array, subset) else {
             if self.scans.len() >= MAX_SCANS
                 && let Some(oldest) = self.scans.pop_front()
@@ -120,24 +143,26 @@ impl ScanDetector {
             let array = (Arc::clone(array.0), array.1.clone());
             let (last, pending) = (subset.clone(), VecDeque::new());
             self.scans.push_back(Scan { array, last, step: None, steps: 0, pending });
-            return Vec::new();
+            return;
         };
-        let Some(mut scan) = self.scans.remove(at) else { return Vec::new() };
-        let span = ChunkSpan::of(subset, axes);
-        if let Some(at) = scan.pending.iter().position(|(pending, _)| *pending == span) {
-            scan.pending.remove(at);
-            self.count(span.chunks(), true);
-        }
+        let Some(mut scan) = self.scans.remove(at) else { return };
+        scan.pending.retain(|(pending, _)| {
+            let is_used = span.contains(pending);
+            if is_used {
+                self.count(pending.chunks(), true);
+            }
+            !is_used
+        });
         if let Some(step) = step {
             scan.steps = if scan.step == Some(step) { scan.steps.saturating_add(1) } else { 1 };
             scan.step = Some(step);
             scan.last = subset.clone();
         }
         let needed = if self.score <= WASTEFUL { MIN_STEPS_IF_WASTED } else { MIN_STEPS };
-        let mut boxes = Vec::new();
         if let (Some(_), Some(step)) = (step, scan.step.filter(|_| scan.steps >= needed)) {
-            for span in next_spans(subset, step, axes, &span) {
-                if scan.pending.iter().any(|(pending, _)| *pending == span) {
+            for ahead in next_spans(subset, step, axes, &span) {
+                let is_pending = scan.pending.iter().any(|(pending, _)| *pending == ahead);
+                if is_pending || !prefetch(ahead.elements(axes)) {
                     continue;
                 }
                 if scan.pending.len() >= MAX_PENDING
@@ -145,12 +170,10 @@ impl ScanDetector {
                 {
                     self.count(oldest.chunks(), false);
                 }
-                boxes.push(span.elements(axes));
-                scan.pending.push_back((span, now));
+                scan.pending.push_back((ahead, now));
             }
         }
         self.scans.push_back(scan);
-        boxes
     }
 
     /// What became of what was prefetched until `now`.
@@ -232,14 +255,14 @@ fn step_between(last: &Subset, next: &Subset) -> Option<Follows> {
     Some(step.map_or(Follows::Same, Follows::Step))
 }
 
-/// The boxes of chunks that the next steps need, and this one does not, as far as the array goes.
+/// The boxes of chunks that the next steps need, and neither this one nor a step before them does, as far as the array goes.
 fn next_spans(
     subset: &Subset,
     (dim, distance): Step,
     axes: &[ChunkAxis],
     span: &ChunkSpan,
 ) -> Vec<ChunkSpan> {
-    let mut spans: Vec<ChunkSpan> = Vec::new();
+    let (mut spans, mut before) = (Vec::new(), span.clone());
     for steps in 1..=MAX_STEPS_AHEAD {
         let mut next = subset.clone();
         let (Some(range), Some(axis)) = (next.0.get_mut(dim), axes.get(dim)) else { break };
@@ -250,13 +273,12 @@ fn next_spans(
         if last < 0 || last >= i128::from(axis.length()) {
             break;
         }
-        let next = ChunkSpan::of(&next, axes);
-        if next != *span && spans.last() != Some(&next) {
-            spans.push(next);
-            if spans.len() == AHEAD {
-                break;
-            }
+        let Some(next) = ChunkSpan::of(&next, axes) else { break };
+        spans.extend(next.beyond(&before, dim));
+        if spans.len() == AHEAD {
+            break;
         }
+        before = next;
     }
     spans
 }
@@ -279,13 +301,42 @@ mod tests {
         ("m".into(), NodePath::parse("a").unwrap())
     }
 
+    /// The boxes that are prefetched after a selection.
+    fn observed(
+        detector: &mut ScanDetector,
+        subset: &Subset,
+        axes: &[ChunkAxis],
+        now: Instant,
+    ) -> Vec<Subset> {
+        let ((mount, path), mut boxes) = (name(), Vec::new());
+        detector.observe((&mount, &path), (subset, axes), now, |found| {
+            boxes.push(found);
+            true
+        });
+        boxes
+    }
+
     /// What is prefetched after each of these planes: the first elements of the boxes along the first two dimensions.
     fn ahead(detector: &mut ScanDetector, planes: &[(u64, u64)]) -> Vec<Vec<(u64, u64)>> {
-        let (mount, path) = name();
         let now = Instant::now();
         let boxes = planes.iter().map(|&(time, row)| {
-            let boxes = detector.observe((&mount, &path), &plane(time, row), &axes(), now);
+            let boxes = observed(detector, &plane(time, row), &axes(), now);
             boxes.iter().map(|found| (found.axes()[0].start, found.axes()[1].start)).collect()
+        });
+        boxes.collect()
+    }
+
+    /// What is prefetched after selections of one dimension of these ranges (start, count, step): first elements and counts.
+    fn ahead_along(
+        detector: &mut ScanDetector,
+        axis: &ChunkAxis,
+        ranges: impl IntoIterator<Item = (u64, u64, i64)>,
+    ) -> Vec<Vec<(u64, u64)>> {
+        let now = Instant::now();
+        let boxes = ranges.into_iter().map(|(start, count, step)| {
+            let subset = Subset(vec![AxisRange { start, count, step, keep: true }]);
+            let boxes = observed(detector, &subset, std::slice::from_ref(axis), now);
+            boxes.iter().map(|found| (found.axes()[0].start, found.axes()[0].count)).collect()
         });
         boxes.collect()
     }
@@ -338,20 +389,78 @@ mod tests {
     #[test]
     fn what_no_step_needs_is_counted_as_wasted_and_makes_later_scans_prove_themselves() {
         let mut detector = ScanDetector::default();
-        let (mount, path) = name();
         let mut now = Instant::now();
         for row in [0, 16, 32, 48] {
             for time in [0, 10, 20] {
-                detector.observe((&mount, &path), &plane(time, row), &axes(), now);
+                observed(&mut detector, &plane(time, row), &axes(), now);
             }
             // Of no scan that goes on.
             now += MAX_AGE * 2;
         }
         assert_eq!(detector.counts(now), PrefetchUse { used: 0, wasted: 8 });
         let times = (0..9).map(|step| step * 10);
-        let found: Vec<usize> = times
-            .map(|time| detector.observe((&mount, &path), &plane(time, 8), &axes(), now).len())
-            .collect();
+        let found: Vec<usize> =
+            times.map(|time| observed(&mut detector, &plane(time, 8), &axes(), now).len()).collect();
         assert_eq!(found, [0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn selections_whose_steps_leave_out_chunks_prefetch_nothing() {
+        let mut detector = ScanDetector::default();
+        let axis = ChunkAxis::new(1 << 62, 1);
+        let strided = (0..6).map(|first| (first, 50, 1000));
+        let two_ends = (0..6).map(|first| (first << 40, 2, 1 << 61));
+        let backwards = (0..6).map(|first| (1_000_000 - first, 50, -1000));
+        for found in [
+            ahead_along(&mut detector, &axis, strided),
+            ahead_along(&mut detector, &axis, two_ends),
+            ahead_along(&mut detector, &axis, backwards),
+        ] {
+            assert_eq!(found.concat(), []);
+        }
+        // The corners of a plane.
+        let corners = |time| {
+            let range = |start, count, step| AxisRange { start, count, step, keep: true };
+            Subset(vec![range(time, 1, 1), range(0, 2, 63), range(0, 64, 1)])
+        };
+        for time in 0..6 {
+            assert_eq!(observed(&mut detector, &corners(time * 10), &axes(), Instant::now()), []);
+        }
+        assert_eq!(detector.counts(Instant::now() + MAX_AGE * 2), PrefetchUse::default());
+    }
+
+    #[test]
+    fn steps_within_chunks_leave_out_none() {
+        let mut detector = ScanDetector::default();
+        // Every third element, of three chunks.
+        let found = ahead_along(&mut detector, &ChunkAxis::new(200, 10), (0..4).map(|n| (n * 30, 10, 3)));
+        assert_eq!(found, [vec![], vec![], vec![(90, 30), (120, 30)], vec![(150, 30)]]);
+    }
+
+    #[test]
+    fn of_windows_that_overlap_the_chunks_that_are_new_are_prefetched() {
+        let mut detector = ScanDetector::default();
+        let axis = ChunkAxis::new(200, 10);
+        let found = ahead_along(&mut detector, &axis, (0..4).map(|n| (n * 10, 100, 1)));
+        assert_eq!(found, [vec![], vec![], vec![(120, 10), (130, 10)], vec![(140, 10)]]);
+        assert_eq!(detector.counts(Instant::now()), PrefetchUse { used: 1, wasted: 0 });
+        let mut detector = ScanDetector::default();
+        let found = ahead_along(&mut detector, &axis, (0..4).map(|n| (100 - n * 10, 100, 1)));
+        assert_eq!(found, [vec![], vec![], vec![(70, 10), (60, 10)], vec![(50, 10)]]);
+        assert_eq!(detector.counts(Instant::now()), PrefetchUse { used: 1, wasted: 0 });
+    }
+
+    #[test]
+    fn what_is_not_prefetched_after_all_is_neither_used_nor_wasted() {
+        let mut detector = ScanDetector::default();
+        let ((mount, path), now, mut rejected) = (name(), Instant::now(), 0);
+        for time in 0..8 {
+            detector.observe((&mount, &path), (&plane(time * 10, 0), &axes()), now, |_| {
+                rejected += 1;
+                false
+            });
+        }
+        assert!(rejected > 0);
+        assert_eq!(detector.counts(now + MAX_AGE * 2), PrefetchUse::default());
     }
 }

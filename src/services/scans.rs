@@ -16,6 +16,10 @@ use crate::admission::{Admission, AdmissionRequest, Priority};
 use crate::array::{Array, ArrayError, Plan, ReadLimits, Reader};
 use crate::chunk::Subset;
 
+/// The most chunks of a box that is prefetched: twice as many as are read from a backend at a time. More take many requests, which
+/// would take longer than a step.
+const MAX_CHUNKS: u64 = 64;
+
 /// The scans that clients make, and what is prefetched for them.
 #[derive(Debug, Default)]
 pub(crate) struct Scans {
@@ -66,12 +70,14 @@ impl Scans {
             return;
         }
         let name = (array.mount(), array.path());
-        let boxes = self.detector().observe(name, plan.subset(), array.decoded_axes(), Instant::now());
-        for subset in boxes {
-            if !self.prefetch((engine, admission), array, subset, entrant) {
+        let selected = (plan.subset(), array.decoded_axes());
+        self.detector().observe(name, selected, Instant::now(), |subset| {
+            let is_begun = self.prefetch((engine, admission), array, subset, entrant);
+            if !is_begun {
                 self.counts.skipped.fetch_add(1, Relaxed);
             }
-        }
+            is_begun
+        });
     }
 
     /// Begins to read whole chunks. Returns whether they are within the budgets.
@@ -84,6 +90,9 @@ impl Scans {
     ) -> bool {
         let limits = ReadLimits { max_response_size: u64::MAX, ..engine.read };
         let Ok(plan) = Plan::new(array, subset, &limits) else { return false };
+        if plan.chunks() > MAX_CHUNKS {
+            return false;
+        }
         let bytes = plan.decoded_bytes();
         let added = self.counts.in_flight.fetch_add(bytes, Relaxed);
         let in_flight = InFlight { counts: Arc::clone(&self.counts), bytes };

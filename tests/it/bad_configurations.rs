@@ -187,6 +187,52 @@ fn serve_and_check_refuse_a_bad_file_in_one_line_that_names_place_and_key() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What is cached may be private, and the clients of such a mount would read it or write it.
+#[test]
+fn a_mount_of_the_directory_of_the_disk_cache_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["data", "data/inner", "other"] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    std::os::unix::fs::symlink("data", folder.path().join("link")).unwrap();
+    let file = folder.path().join("zarrd.toml");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let references =
+        |prefix: &str| format!("url = 'kerchunk+s3://b/r.json'\n[mounts.a.virtual.'file://{}/']", at(prefix));
+    for (cache, mount, is_refused) in [
+        ("data/cache/new", format!("url = '{}'", at("data")), true),
+        ("data/cache", format!("url = 'file://{}'\nwritable = true", at("link")), true),
+        ("link/cache", format!("url = '{}'", at("data")), true),
+        ("data", format!("url = '{}'", at("data")), true),
+        ("data", format!("url = '{}'", at("data/inner")), true),
+        ("link", format!("url = '{}'", at("data/inner")), true),
+        ("data/cache", references("data"), true),
+        ("data/cache", references("other"), false),
+        ("data/cache", format!("url = '{}'", at("other")), false),
+        ("data/cache", format!("url = '{}'", at("data/inner")), false),
+        // The beginning of its name alone.
+        ("data-cache", format!("url = '{}'", at("data")), false),
+    ] {
+        let config = format!("[cache.disk]\npath = '{}'\n[mounts.a]\n{mount}\n", at(cache));
+        std::fs::write(&file, &config).unwrap();
+        if !is_refused {
+            let checked = said_of("check", &file);
+            assert!(checked.status.success(), "{config}{}", text(&checked.stderr));
+            continue;
+        }
+        for command in ["serve", "check"] {
+            let output = said_of(command, &file);
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(78), "{command} {config}{said}");
+            for part in ["`mounts.a.url`", "`cache.disk.path`", &at(cache)] {
+                assert!(said.contains(part), "{command} {config}{said}");
+            }
+            assert_eq!(said.lines().count(), 1, "{said}");
+        }
+        assert!(!folder.path().join("data/cache").exists(), "nothing was created");
+    }
+}
+
 #[test]
 fn no_message_contains_terms_of_rust() {
     let folder = tempfile::tempdir().unwrap();

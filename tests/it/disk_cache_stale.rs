@@ -145,6 +145,28 @@ async fn what_is_older_than_the_window_or_was_purged_is_not_served_after_a_resta
     }
 }
 
+#[tokio::test]
+async fn what_is_read_after_a_purge_is_served_after_a_restart_while_the_bucket_fails() {
+    for below in ["m", "m/three"] {
+        let scene = Scene::new("always, stale:1h").await;
+        let mut server = scene.start();
+        for _ in 0..2 {
+            scene.read_all(&server).await;
+        }
+        let address = admin_address(&mut server);
+        let purged = client::client().delete(format!("{address}/v1/cache/{below}")).send().await.unwrap();
+        assert_eq!(purged.status(), StatusCode::OK);
+        scene.read_all(&server).await;
+        stop(server);
+        assert!(scene.folder.path().join("cache/lookups").exists(), "{below}");
+
+        scene.fail();
+        let server = scene.start();
+        assert_eq!(scene.read_all(&server).await, [true; 4], "{below}");
+        stop(server);
+    }
+}
+
 /// The admin address, which the banner has.
 fn admin_address(server: &mut Running) -> String {
     use std::io::BufRead;

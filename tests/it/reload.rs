@@ -125,6 +125,22 @@ fn mounts_are_added_removed_and_changed_without_a_restart() {
 }
 
 #[test]
+fn a_mount_of_the_directory_of_the_disk_cache_is_refused_as_long_as_that_is_in_use() {
+    let cache = |at: &Path| format!("[cache.disk]\npath = '{}'\n", at.join("two/cache").display());
+    let server = Process::start(|at| cache(at) + &mount(at, "a", "one"));
+    let both = |at: &Path| mount(at, "a", "one") + &mount(at, "b", "two");
+    // Another directory of the cache, or none, needs a restart.
+    for said in [server.reload(|at| cache(at) + &both(at)), server.reload(both)] {
+        assert!(said.contains("what was in effect stays") && said.contains("cache.disk.path"), "{said}");
+        assert!(said.contains("mounts.b.url"), "{said}");
+        assert_eq!((server.get("/store/a/k").0, server.get("/store/b/k").0), (200, 404));
+    }
+    let said = server.reload(|at| cache(at) + &mount(at, "a", "one") + &mount(at, "b", "three"));
+    assert!(said.contains("was read again"), "{said}");
+    assert_eq!(server.get("/store/b/k"), (200, "third".to_owned()));
+}
+
+#[test]
 fn a_path_that_now_names_another_directory_is_reopened() {
     let current =
         |at: &Path| mount(at, "link", "current") + &mount(at, "name", "three") + &mount(at, "same", "two");

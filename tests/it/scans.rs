@@ -26,8 +26,11 @@ struct Scene {
 
 impl Scene {
     async fn new(prefetch_size: u64) -> Self {
+        Self::of(Array::of(&[DAYS, 8, 4]).chunks(&[1, 4, 4]), prefetch_size).await
+    }
+
+    async fn of(array: Array, prefetch_size: u64) -> Self {
         let store = memory();
-        let array = Array::of(&[DAYS, 8, 4]).chunks(&[1, 4, 4]);
         let model = array.random(5, &[]).store(&store, "a").await;
         let counting = Counting::remote(store);
         let mut server = Server::build(Mount::read_only("m", Arc::clone(&counting) as SharedStore));
@@ -41,6 +44,26 @@ impl Scene {
         let elements = self.server.elements("m/a", &format!("{day},:,:")).await;
         let index = Dim::Index(i64::try_from(day).unwrap());
         assert_eq!(*elements, *self.model.select(&[index, ALL, ALL]).elements, "{day}");
+    }
+
+    /// Reads these selections of the first dimension, start, stop and step, which must be right.
+    async fn slices(&self, slices: impl IntoIterator<Item = (usize, usize, usize)>) {
+        for (start, stop, step) in slices {
+            let elements = self.server.elements("m/a", &format!("{start}:{stop}:{step}")).await;
+            let [from, to, by] = [start, stop, step].map(|place| Some(i64::try_from(place).unwrap()));
+            let mut dims = vec![ALL; self.model.shape.len()];
+            dims[0] = Dim::Slice { start: from, stop: to, step: by };
+            assert_eq!(*elements, *self.model.select(&dims).elements, "{start}:{stop}:{step}");
+        }
+    }
+
+    /// Chunks that were prefetched and used, those that were wasted, and boxes that were not prefetched.
+    async fn outcomes(&self) -> [u64; 3] {
+        [
+            self.metric("prefetched_chunks_total{outcome=\"used\"}").await,
+            self.metric("prefetched_chunks_total{outcome=\"wasted\"}").await,
+            self.metric("prefetches_not_made_total{reason=\"budget\"}").await,
+        ]
     }
 
     /// How often each chunk was read.
@@ -111,9 +134,57 @@ async fn nothing_is_read_ahead_without_a_pattern_or_beyond_the_budget() {
             scene.day(day).await;
         }
         assert_eq!(scene.reads().len(), 2 * 8, "{budget}");
-        let skipped = scene.metric("prefetches_not_made_total{reason=\"budget\"}").await;
-        assert_eq!(skipped > 0, budget > 0);
+        let [used, wasted, skipped] = scene.outcomes().await;
+        assert_eq!((used, wasted, skipped > 0), (0, 0, budget > 0), "what was not read is not used");
     }
+}
+
+#[tokio::test]
+async fn of_selections_whose_steps_leave_out_chunks_nothing_is_read_ahead() {
+    let scene = Scene::of(Array::of(&[1000]).chunks(&[1]), 1 << 20).await;
+    let needed = |slices: &[(usize, usize, usize)]| {
+        let chunks = slices.iter().flat_map(|&(start, stop, step)| (start..stop).step_by(step));
+        chunks.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    let slices: Vec<_> = (0..6).map(|first| (first, 501 + first, 100)).collect();
+    scene.slices(slices.iter().copied()).await;
+    let two_ends: Vec<_> = (0..6).map(|first| (40 + first, 941 + first, 900)).collect();
+    scene.slices(two_ends.iter().copied()).await;
+    scene.settled(needed(&slices) + needed(&two_ends)).await;
+    assert_eq!(scene.counting.keys().len(), needed(&slices) + needed(&two_ends), "{:?}", scene.reads());
+    assert_eq!(scene.outcomes().await, [0, 0, 0]);
+}
+
+#[tokio::test]
+async fn more_chunks_than_a_step_has_time_for_are_not_read_ahead() {
+    const STEPS: usize = 5;
+    for (chunks, is_ahead) in [(64, true), (65, false)] {
+        let scene = Scene::of(Array::of(&[20, chunks]).chunks(&[1, 1]), 1 << 20).await;
+        let mut rows = 0;
+        for row in 0..STEPS {
+            scene.slices([(row, row + 1, 1)]).await;
+            // Two rows ahead, from the third on.
+            rows = row + 1 + if is_ahead && row >= 2 { 2 } else { 0 };
+            scene.settled(rows * chunks).await;
+        }
+        assert_eq!(scene.reads().len(), rows * chunks);
+        let [used, wasted, skipped] = scene.outcomes().await;
+        assert_eq!((used, wasted), (if is_ahead { 2 * chunks as u64 } else { 0 }, 0));
+        assert_eq!(skipped > 0, !is_ahead);
+    }
+}
+
+#[tokio::test]
+async fn of_windows_that_overlap_only_the_new_chunks_are_read_ahead() {
+    let scene = Scene::of(Array::of(&[60]).chunks(&[1]), 1 << 20).await;
+    for first in 0..10 {
+        scene.slices([(first, first + 40, 1)]).await;
+        // Two steps ahead, from the third on.
+        scene.settled(first + 40 + if first < 2 { 0 } else { 2 }).await;
+    }
+    assert_eq!(scene.counting.keys().len(), 51);
+    let [used, wasted, skipped] = scene.outcomes().await;
+    assert_eq!([used, wasted, skipped], [7, 0, 0], "one new chunk for each step after the third");
 }
 
 #[tokio::test]

@@ -90,6 +90,13 @@ impl DiskCache {
         options.path.as_deref().map_or(Ok(()), recovery::check)
     }
 
+    /// Ends the cache: what is queued and the last lookups are written, and the directory is released. Nothing is written after
+    /// this. Without it the same happens once nothing uses the cache, which caches in memory may delay beyond the end of the
+    /// process. Blocks, for two seconds at most.
+    pub fn close(&self) {
+        self.0.tier.close();
+    }
+
     /// The store of a mount with its bytes cached on the disk, if that can be faster than the store itself. Chunks that are
     /// derived of it are cached in any case, unless its versions are those of this process alone.
     #[must_use]

@@ -1,11 +1,11 @@
 //! The lock of the directory of a disk cache: one server at a time uses it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::segment::OWNER_ONLY;
+use super::files;
 
 /// The name of the file that is locked. It stays, empty.
 pub(super) const NAME: &str = "lock";
@@ -15,9 +15,7 @@ pub(super) const NAME: &str = "lock";
 /// # Errors
 /// [`ErrorKind::WouldBlock`] if another server has it; any failure to open the file.
 pub(super) fn take(directory: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(OWNER_ONLY);
-    lock(options.open(directory.join(NAME))?)
+    lock(files::open_or_create(directory, NAME)?)
 }
 
 /// Finds out whether a directory can be locked, without a file that is not there.
@@ -25,7 +23,7 @@ pub(super) fn take(directory: &Path) -> io::Result<File> {
 /// # Errors
 /// As for [`take`].
 pub(super) fn probe(directory: &Path) -> io::Result<()> {
-    match OpenOptions::new().read(true).write(true).open(directory.join(NAME)) {
+    match files::open(directory, NAME) {
         Ok(file) => lock(file).map(drop),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
@@ -44,7 +42,7 @@ fn lock(file: File) -> io::Result<File> {
 pub(super) fn renew(directory: &Path, held: &mut Option<File>) -> io::Result<()> {
     let identity = |about: &std::fs::Metadata| (about.dev(), about.ino());
     let locked = held.as_ref().and_then(|file| file.metadata().ok()).as_ref().map(identity);
-    let named = std::fs::metadata(directory.join(NAME)).ok().as_ref().map(identity);
+    let named = std::fs::symlink_metadata(directory.join(NAME)).ok().as_ref().map(identity);
     if locked.is_none() || locked != named {
         *held = Some(take(directory)?);
     }

@@ -5,9 +5,8 @@
 //! the end, as a whole: into another file, which then takes the place of the first. A checksum covers everything; what is not as it was
 //! written is not used. Times are those of the wall clock: a lookup of the future is not used either.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use bytes::{Buf, BufMut};
 use twox_hash::XxHash3_128;
 
-use super::segment::OWNER_ONLY;
+use super::files;
 use crate::key::StoreKey;
 use crate::store::{ValueInfo, Version};
 
@@ -78,11 +77,10 @@ pub(super) fn save(
         encode(&lookup, &mut bytes);
     }
     bytes.put_u128_le(XxHash3_128::oneshot(&bytes));
-    let new = directory.join(NEW_FILE);
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(OWNER_ONLY).open(&new)?;
+    let mut file = files::replace(directory, NEW_FILE)?;
     file.write_all(&bytes)?;
     file.sync_data()?;
-    fs::rename(new, directory.join(FILE))
+    fs::rename(directory.join(NEW_FILE), directory.join(FILE))
 }
 
 /// Removes the lookups of a directory, which holds after a crash too.
@@ -99,10 +97,14 @@ pub(super) fn remove(directory: &Path) -> io::Result<()> {
 
 /// The lookups of a directory; none if they are not as they were written.
 pub(super) fn load(directory: &Path) -> Vec<SavedLookup> {
-    let path = directory.join(FILE);
-    let is_short = fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= MAX_BYTES);
-    let bytes = if is_short { fs::read(path).unwrap_or_default() } else { Vec::new() };
-    decode(&bytes).unwrap_or_default()
+    read(directory).ok().and_then(|bytes| decode(&bytes)).unwrap_or_default()
+}
+
+/// The file; no more of it than was written.
+fn read(directory: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    files::open(directory, FILE)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn decode(bytes: &[u8]) -> Option<Vec<SavedLookup>> {

@@ -14,6 +14,7 @@ mod counts;
 mod derived;
 mod disk_cache;
 mod engine;
+mod files;
 mod ghost;
 mod index;
 mod lock;

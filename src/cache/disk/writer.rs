@@ -21,6 +21,7 @@ use super::lookups::{self, LookupSource, SavedLookup, to_wall_clock};
 use super::record::{Record, RecordKind};
 use super::scopes::MountScopes;
 use super::segment::{Segment, Table};
+use crate::cache::caches::is_key_below;
 use crate::cache::generation::Generation;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{ByteRange, ValueInfo};
@@ -88,8 +89,29 @@ struct KeptLookups {
     next_save: Instant,
     /// How many were written, and when the newest of them was sent.
     saved: (usize, Option<Instant>),
-    /// Those before the last purge are not written.
+    /// What was looked up before any of these purges of a scope below a prefix is not written.
+    purges: Vec<(Arc<str>, StorePrefix, Instant)>,
+    /// The same of everything: when there were more purges than are kept apart.
     since: Option<Instant>,
+}
+
+impl KeptLookups {
+    fn record_purge(&mut self, scope: &Arc<str>, prefix: &StorePrefix) {
+        let now = Instant::now();
+        self.saved = (0, None);
+        if self.purges.len() >= MAX_PURGES {
+            self.purges.clear();
+            self.since = Some(now);
+        }
+        self.purges.push((Arc::clone(scope), prefix.clone(), now));
+    }
+
+    fn is_live(&self, scope: &str, key: &StoreKey, asked: Instant) -> bool {
+        let is_purged = |(owner, prefix, since): &(Arc<str>, StorePrefix, Instant)| {
+            asked <= *since && **owner == *scope && is_key_below(key, prefix)
+        };
+        self.since.is_none_or(|since| asked > since) && !self.purges.iter().any(is_purged)
+    }
 }
 
 impl DiskWriter {
@@ -114,12 +136,19 @@ impl DiskWriter {
             match message {
                 Message::Part(part) => self.write(&part),
                 Message::Purge(scope, prefix, done) => {
-                    let is_durable = self.remove_lookups() & self.purge(&scope, &prefix);
+                    let is_durable = self.remove_lookups(&scope, &prefix) & self.purge(&scope, &prefix);
                     let _ = done.send(is_durable);
                 }
                 Message::KeepLookups(source, scopes) => {
                     let next_save = Instant::now() + SAVE_INTERVAL;
-                    let kept = KeptLookups { source, scopes, next_save, saved: (0, None), since: None };
+                    let kept = KeptLookups {
+                        source,
+                        scopes,
+                        next_save,
+                        saved: (0, None),
+                        purges: Vec::new(),
+                        since: None,
+                    };
                     self.lookups = Some(kept);
                 }
                 #[cfg(test)]
@@ -163,23 +192,21 @@ impl DiskWriter {
         if (lookups.len(), newest) == kept.saved || self.paused_until.is_some() || !is_locked {
             return;
         }
-        kept.saved = (lookups.len(), newest);
-        let since = kept.since;
-        let lookups = lookups.into_iter().filter(|(.., asked)| since.is_none_or(|since| *asked > since));
-        let saved = lookups.filter_map(|(mount, key, info, asked)| {
-            let scope = (&*kept.scopes.stored(&mount)?).into();
-            Some(SavedLookup { scope, key, info, asked: to_wall_clock(asked)? })
+        let saving = (lookups.len(), newest);
+        let saved = lookups.into_iter().filter_map(|(mount, key, info, asked)| {
+            let scope = kept.scopes.stored(&mount).filter(|scope| kept.is_live(scope, &key, asked))?;
+            Some(SavedLookup { scope: (&*scope).into(), key, info, asked: to_wall_clock(asked)? })
         });
-        if lookups::save(&self.engine.directory, self.engine.size, saved).is_err() {
-            self.engine.counts.failures.fetch_add(1, Ordering::Relaxed);
+        match lookups::save(&self.engine.directory, self.engine.size, saved) {
+            Ok(()) => kept.saved = saving,
+            Err(_) => drop(self.engine.counts.failures.fetch_add(1, Ordering::Relaxed)),
         }
     }
 
     /// Removes the lookups that were written. Returns whether that holds after a crash.
-    fn remove_lookups(&mut self) -> bool {
+    fn remove_lookups(&mut self, scope: &Arc<str>, prefix: &StorePrefix) -> bool {
         if let Some(kept) = &mut self.lookups {
-            kept.since = Some(Instant::now());
-            kept.saved = (0, None);
+            kept.record_purge(scope, prefix);
         }
         lookups::remove(&self.engine.directory).is_ok()
     }
@@ -270,19 +297,22 @@ impl DiskWriter {
         self.engine.state().insert((name, version), record, location);
     }
 
-    /// Appends a record. If the disk is full, the oldest segment makes space for it.
+    /// Appends a record. If the disk is full, the oldest segments make space for it. One alone may be short, but no more than the
+    /// bytes of a long one are given up: what is not free then is taken by others.
     fn append_or_evict(&mut self, record: &Record, data: &[u8]) -> io::Result<RecordPlace> {
-        match self.append(record, data) {
-            Err(error) if is_full(&error) => {
-                self.abandon();
-                self.evict_oldest();
-                self.append(record, data).inspect_err(|_| self.abandon())
+        let least = self.engine.bytes().saturating_sub(self.engine.segment_size);
+        let mut is_last = false;
+        loop {
+            let error = match self.append(record, data) {
+                Ok(location) => return Ok(location),
+                Err(error) => error,
+            };
+            self.abandon();
+            if is_last || !is_full(&error) {
+                return Err(error);
             }
-            Err(error) => {
-                self.abandon();
-                Err(error)
-            }
-            appended => appended,
+            // Another file may do where this one alone may not grow.
+            is_last = self.engine.bytes() <= least || !self.evict_oldest();
         }
     }
 

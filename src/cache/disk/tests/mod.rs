@@ -23,6 +23,7 @@ use crate::store::{
 
 mod admission;
 mod damage;
+mod lookups;
 mod reads;
 
 const MIB: usize = 1 << 20;
