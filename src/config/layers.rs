@@ -14,7 +14,7 @@ use super::read::read;
 use super::server::parse_listen;
 use super::tls::TlsOptions;
 use super::tree::{ConfigValue, LocatedValue};
-use super::{access, budgets, environment, machine};
+use super::{access, budgets, environment, local_paths, machine};
 use crate::auth::Access;
 use crate::store::takes_option;
 
@@ -107,7 +107,7 @@ impl Config {
     /// [`ConfigError::InvalidValue`] for the first such mount.
     pub fn check_disk_cache(&self, directory: Option<&Path>) -> Result<(), ConfigError> {
         let reading = directory.and_then(|directory| {
-            mounts::reading_from(directory, self.mounts.iter()).map(|name| (name, directory))
+            local_paths::reading_from(directory, self.mounts.iter()).map(|name| (name, directory))
         });
         match reading {
             None => Ok(()),

@@ -12,6 +12,7 @@ mod differences;
 mod environment;
 mod error;
 mod layers;
+mod local_paths;
 mod machine;
 mod mounts;
 mod nearest;

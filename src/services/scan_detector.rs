@@ -61,8 +61,7 @@ impl ChunkSpan {
     }
 
     /// The chunks that this span has and another one, which differs along one dimension alone, has not; `None` if there are none.
-    /// They are on
-    /// one side, because a scan moves all of its elements the same way.
+    /// They are on one side, because a scan moves all of its elements the same way.
     fn beyond(&self, before: &Self, dim: usize) -> Option<Self> {
         let (&(first, last), &(first_before, last_before)) = (self.0.get(dim)?, before.0.get(dim)?);
         let (from, to) = if last > last_before {

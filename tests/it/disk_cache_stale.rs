@@ -109,7 +109,7 @@ async fn after_a_restart_while_the_bucket_fails_what_is_on_the_disk_is_served_an
         assert!(ready.text().await.unwrap().contains("\"m\":\"stale\""));
         let home = client::client().get(format!("http://{}/", server.address)).header("accept", "text/html");
         let home = home.send().await.unwrap().text().await.unwrap();
-        assert!(home.contains("stale: backend-"), "{}", home.split_once("<body").unwrap().1);
+        assert!(home.contains("stale: overloaded"), "{}", home.split_once("<body").unwrap().1);
         let folder = get(&server, "/view/m").await.status();
         assert!(
             folder.is_server_error(),

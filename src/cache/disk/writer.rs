@@ -89,7 +89,7 @@ struct KeptLookups {
     next_save: Instant,
     /// How many were written, and when the newest of them was sent.
     saved: (usize, Option<Instant>),
-    /// What was looked up before any of these purges of a scope below a prefix is not written.
+    /// Lookups from before any of these purges, of a scope below a prefix, are not written.
     purges: Vec<(Arc<str>, StorePrefix, Instant)>,
     /// The same of everything: when there were more purges than are kept apart.
     since: Option<Instant>,
@@ -301,18 +301,23 @@ impl DiskWriter {
     /// bytes of a long one are given up: what is not free then is taken by others.
     fn append_or_evict(&mut self, record: &Record, data: &[u8]) -> io::Result<RecordPlace> {
         let least = self.engine.bytes().saturating_sub(self.engine.segment_size);
-        let mut is_last = false;
+        // Later segments are of failed attempts, and free nothing.
+        let end = self.next_number;
+        let mut is_first = true;
         loop {
             let error = match self.append(record, data) {
                 Ok(location) => return Ok(location),
                 Err(error) => error,
             };
             self.abandon();
-            if is_last || !is_full(&error) {
+            // Another file may do where this one alone may not grow.
+            let may_help = is_first || error.kind() != ErrorKind::FileTooLarge;
+            let is_old = self.engine.state().segments.keys().next().is_some_and(|oldest| *oldest < end);
+            if !is_full(&error) || !may_help || !is_old || self.engine.bytes() <= least {
                 return Err(error);
             }
-            // Another file may do where this one alone may not grow.
-            is_last = self.engine.bytes() <= least || !self.evict_oldest();
+            is_first = false;
+            self.evict_oldest();
         }
     }
 

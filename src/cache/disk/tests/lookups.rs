@@ -57,7 +57,7 @@ async fn lookups_are_written_at_the_end_although_the_cache_is_still_used() {
 }
 
 #[tokio::test]
-async fn what_was_looked_up_before_a_purge_of_it_is_not_written_and_what_was_not_purged_is() {
+async fn lookups_from_before_a_purge_of_them_are_not_written_and_those_that_were_not_purged_are() {
     let scene = Scene::new(4 * MIB);
     let (_store, sent) = (scene.store(), Sent::now(&["a/x", "a/y", "b/x"]));
     scene.cache().keep_lookups(Arc::clone(&sent) as Arc<dyn LookupSource>);

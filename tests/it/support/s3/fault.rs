@@ -196,7 +196,7 @@ pub fn answer(bucket: &mut Bucket, kind: Kind, request: &Request, fault: Option<
             let error = Response { status: 200, ..Response::error(500, "InternalError") };
             whole(&error.header("etag", &tag(b"error")), is_head)
         }
-        Fault::Flipped | Fault::WholeForRange => whole(&response, is_head),
+        Fault::Flipped | Fault::WholeForRange | Fault::PartForWhole => whole(&response, is_head),
         Fault::Dribble => Sent { piece_bytes: 1, ..whole(&response, is_head) },
         Fault::Gzip => {
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

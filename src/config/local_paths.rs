@@ -1,0 +1,53 @@
+//! The directories of this machine that mounts read, compared with that of the disk cache.
+
+use std::path::{Path, PathBuf};
+
+use super::mounts::MountOptions;
+
+/// The path of this machine that a URL names, if it names one.
+fn local_path(url: &str) -> Option<PathBuf> {
+    match url.split_once("://") {
+        None => Some(PathBuf::from(url)),
+        Some((scheme, path)) if scheme.eq_ignore_ascii_case("file") => {
+            Some(PathBuf::from(path.strip_prefix("localhost").unwrap_or(path)))
+        }
+        Some(_) => None,
+    }
+}
+
+/// The first mount that reads files of a directory, or of directories in it, which need not exist yet: clients of the mount would
+/// get what is in the directory, or change it.
+pub(super) fn reading_from<'a>(
+    directory: &Path,
+    mut mounts: impl Iterator<Item = (&'a String, &'a MountOptions)>,
+) -> Option<&'a str> {
+    let directory = real_path(directory)?;
+    let reads_it = |read: PathBuf| {
+        real_path(&read).is_some_and(|read| read.starts_with(&directory) || directory.starts_with(&read))
+    };
+    mounts.find(|(_, mount)| mount.read_directories().any(reads_it)).map(|(name, _)| name.as_str())
+}
+
+/// A path without links, of which the last names need not exist.
+fn real_path(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    path.ancestors().find_map(|above| {
+        let found = std::fs::canonicalize(above).ok()?;
+        Some(found.join(path.strip_prefix(above).ok()?))
+    })
+}
+
+impl MountOptions {
+    /// The directory of this machine that the mount serves, if it serves one.
+    #[must_use]
+    pub fn local_root(&self) -> Option<PathBuf> {
+        local_path(&self.url)
+    }
+
+    /// Where a mount reads files of this machine: its own directory, and those that its references may lead into.
+    fn read_directories(&self) -> impl Iterator<Item = PathBuf> {
+        let prefixes = self.allowed_prefixes().into_iter();
+        let prefixes = prefixes.filter_map(|prefix| local_path(prefix.at.as_deref().unwrap_or(&prefix.url)));
+        self.local_root().into_iter().chain(prefixes)
+    }
+}
