@@ -3,6 +3,9 @@
 use super::error::OpenError;
 use crate::store::{SharedStore, StoreKind, StoreOptions};
 
+/// Adds what the environment says of where a store with these options is.
+pub(super) type Locate = fn(&mut StoreOptions) -> Result<(), OpenError>;
+
 /// A kind of backend.
 pub(super) struct Backend {
     pub(super) kind: StoreKind,
@@ -12,13 +15,8 @@ pub(super) struct Backend {
     pub(super) options: &'static [&'static [&'static str]],
     /// Whether it signs URLs.
     pub(super) can_sign: bool,
-    /// Adds what the environment says of where a store with these options is.
-    pub(super) locate: fn(&mut StoreOptions) -> Result<(), OpenError>,
+    /// `None` if the environment says nothing of where its stores are.
+    pub(super) locate: Option<Locate>,
     /// Opens the store that a URL of one of the schemes names.
     pub(super) open: fn(&str, &StoreOptions) -> Result<SharedStore, OpenError>,
-}
-
-/// For a backend to which the environment says nothing.
-pub(super) fn located_by_options(_options: &mut StoreOptions) -> Result<(), OpenError> {
-    Ok(())
 }

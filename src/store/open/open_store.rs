@@ -1,5 +1,6 @@
 //! [`open`]: opens the store that a URL names.
 
+use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -61,18 +62,18 @@ pub fn open_within(
 /// As [`open`], for what the environment says.
 pub fn place_of(url: &str, options: &StoreOptions) -> Result<String, OpenError> {
     let mut located = options.clone();
-    if let Some(backend) = backend_of(url) {
-        (backend.locate)(&mut located)?;
+    if let Some(locate) = backend_of(url).and_then(|backend| backend.locate) {
+        locate(&mut located)?;
     }
     let StoreOptions { bucket, s3, azure, version, .. } = &located;
     let mut place =
         format!("{url}\n{:?} {:?} {} {:?}", bucket.endpoint, s3.region, s3.virtual_hosted, azure.account);
     if let Some(version) = version {
-        place.push_str(&format!(" @{version}"));
+        let _ = write!(place, " @{version}");
     }
     // What references lead to is a part of what the store has.
     for prefix in &options.references {
-        place.push_str(&format!("\n{:?} {}", prefix.url, place_of(prefix.store_url(), &prefix.options)?));
+        let _ = write!(place, "\n{:?} {}", prefix.url, place_of(prefix.store_url(), &prefix.options)?);
     }
     Ok(place)
 }

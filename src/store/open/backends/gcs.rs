@@ -22,7 +22,7 @@ pub(super) const BACKEND: Backend = Backend {
     schemes: &["gs"],
     options: &[RemoteOptions::KEYS, BucketOptions::KEYS, GcsOptions::KEYS, BearerTokenOptions::KEYS],
     can_sign: true,
-    locate,
+    locate: Some(locate),
     open,
 };
 

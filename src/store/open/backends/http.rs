@@ -7,7 +7,7 @@ use object_store::http::HttpBuilder;
 use url::Url;
 
 use crate::store::object::Connector;
-use crate::store::open::backend::{Backend, located_by_options};
+use crate::store::open::backend::Backend;
 use crate::store::open::bucket::{object_options, throttled};
 use crate::store::open::error::OpenError;
 use crate::store::open::url::parse_prefix;
@@ -19,7 +19,7 @@ pub(super) const BACKEND: Backend = Backend {
     schemes: &["http", "https"],
     options: &[RemoteOptions::KEYS],
     can_sign: false,
-    locate: located_by_options,
+    locate: None,
     open,
 };
 

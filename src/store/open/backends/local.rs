@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::store::open::backend::{Backend, located_by_options};
+use crate::store::open::backend::Backend;
 use crate::store::open::error::OpenError;
 use crate::store::open::url::local_path;
 use crate::store::options::Section as _;
@@ -14,7 +14,7 @@ pub(super) const BACKEND: Backend = Backend {
     schemes: &["file"],
     options: &[LocalOptions::KEYS],
     can_sign: false,
-    locate: located_by_options,
+    locate: None,
     open,
 };
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::store::open::backend::{Backend, located_by_options};
+use crate::store::open::backend::Backend;
 use crate::store::open::error::OpenError;
 use crate::store::{ObjectBackend, SharedStore, StoreKind, StoreOptions};
 
@@ -11,7 +11,7 @@ pub(super) const BACKEND: Backend = Backend {
     schemes: &["memory"],
     options: &[],
     can_sign: false,
-    locate: located_by_options,
+    locate: None,
     open,
 };
 

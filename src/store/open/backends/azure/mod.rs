@@ -23,7 +23,7 @@ pub(super) const BACKEND: Backend = Backend {
     schemes: &["az"],
     options: &[RemoteOptions::KEYS, BucketOptions::KEYS, AzureOptions::KEYS, BearerTokenOptions::KEYS],
     can_sign: true,
-    locate,
+    locate: Some(locate),
     open,
 };
 

@@ -36,7 +36,7 @@ pub(super) const BACKEND: Backend = Backend {
     schemes: &["s3"],
     options: &[RemoteOptions::KEYS, BucketOptions::KEYS, S3Options::KEYS],
     can_sign: true,
-    locate,
+    locate: Some(locate),
     open,
 };
 

@@ -10,7 +10,7 @@ async fn a_file_that_was_refused_is_read_again_after_a_while_and_after_a_purge()
     let served = Served::new();
     let file = format!("snapshots/{}", id(1));
     served.put(&file, "cut").await;
-    let slow = served.source().with_refused_for(Duration::from_mins(60));
+    let slow = served.source().with_refused_for(Duration::from_hours(1));
     let quick = served.source().with_refused_for(Duration::ZERO);
     for source in [&slow, &quick] {
         let refused = source.held.snapshot(id(1)).await.unwrap_err();
