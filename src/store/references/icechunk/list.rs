@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::stream::{Stream, StreamExt, TryStreamExt, iter};
 
+use super::found;
 use super::reader::RepositoryReader;
 use super::snapshot::{CHUNKS, DOCUMENT, KeysOf, NodeOf, RepositorySnapshot};
 use super::version::MARK;
@@ -91,10 +92,13 @@ impl Listed {
     }
 
     async fn entry(&self, key: &str) -> Result<Option<ListEntry>, StoreError> {
-        let info = self.reader.listed_in(&self.snapshot, key).await?;
+        let Some(found) = found::find(self.reader.source(), &self.snapshot, key).await? else {
+            return Ok(None);
+        };
+        let info = self.reader.places().listed_info(&found).await?;
         let key =
             StoreKey::parse(&format!("{}{key}", self.pin)).map_err(|_checked| StoreError::WrongLength)?;
-        Ok(info.map(|info| ListEntry { key, info }))
+        Ok(Some(ListEntry { key, info }))
     }
 
     /// All keys below a prefix of the snapshot, after a text.

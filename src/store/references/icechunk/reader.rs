@@ -48,18 +48,6 @@ impl RepositoryReader {
         }
     }
 
-    /// As [`RepositoryReader::info_in`], for a listing ([`Places::listed_info`]).
-    pub(super) async fn listed_in(
-        &self,
-        snapshot: &RepositorySnapshot,
-        key: &str,
-    ) -> Result<Option<ValueInfo>, StoreError> {
-        match found::find(&self.0.source, snapshot, key).await? {
-            None => Ok(None),
-            Some(found) => self.0.places.listed_info(&found).await.map(Some),
-        }
-    }
-
     /// The value of a key in a snapshot, or a part of it.
     pub(super) async fn read_in(
         &self,
