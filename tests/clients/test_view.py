@@ -2,7 +2,6 @@
 keyboard alone, and show of hostile attributes nothing but text."""
 
 import base64
-import collections
 import gzip
 import hashlib
 import html
@@ -268,9 +267,8 @@ def test_a_dragged_slider_ends_at_its_last_place_with_few_requests(visit, demo):
     steps = [SHOWN, ["drag", "#dim-0", 500], ["pause", 900], ["evaluate", "document.querySelector('.index').value"]]
     found = visit(f"{demo.base}/view/demo/field", steps=steps)
     assert found["values"][-1] == str(499 % 24) and found["url"].startswith(f"/view/demo/field?slice={499 % 24},:,:")
-    # Of 500 places, 24 have planes of their own. One is requested again where its first request was given up, as on a busy machine.
-    asked = [request for request in found["requests"] if request.startswith("/v1/data/demo/field?")]
-    assert max(collections.Counter(asked).values()) <= 2
+    # There are 24 planes.
+    assert len([request for request in found["requests"] if request.startswith("/v1/data/demo/field?")]) <= 24
 
 
 def test_a_slider_over_a_slow_connection_shows_coarser_planes_and_the_whole_when_it_stops(visit, demo):
