@@ -4,21 +4,16 @@
 //! dimensions of a request, one check of all that they depend on finds out whether the result would be the same, for every request
 //! that comes before the check.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::array::{ChunkVersions, Dependencies, NodeOpener, OpenNode};
-use crate::cache::ResponseCache;
 use crate::key::NodePath;
-use crate::labels::DimensionLabels;
 use crate::store::Version;
 use crate::views::{FoundAbove, NodeAbove};
 
 /// Bytes of memory of a coordinate beside its paths, about.
 const COORDINATE_BYTES: u64 = 1 << 10;
-/// One of this many uses of labels is a request to their cache, which keeps what is requested often.
-const USES_PER_LOOKUP: u64 = 16;
 
 /// The coordinates of some dimensions of an array, in the order of a request.
 #[derive(Debug)]
@@ -38,16 +33,8 @@ pub(crate) struct KnownCoordinate {
     pub(crate) path: NodePath,
     /// The paths that decided, the nearest first.
     pub(crate) visited: Vec<NodePath>,
-    /// Its labels.
-    pub(crate) labels: CachedLabels,
-}
-
-/// Labels that their cache has, or had.
-#[derive(Debug)]
-pub(crate) struct CachedLabels {
-    key: String,
-    labels: Weak<DimensionLabels>,
-    uses: AtomicU64,
+    /// The key of its labels in their cache.
+    pub(crate) labels: String,
 }
 
 /// A coordinate that was found and read now.
@@ -59,25 +46,10 @@ pub(crate) struct NewCoordinate {
     pub(crate) node: Arc<OpenNode>,
     /// The nodes that decided, the nearest first.
     pub(crate) nodes: Vec<NodeAbove>,
-    /// Its labels.
-    pub(crate) labels: CachedLabels,
+    /// The key of its labels in their cache.
+    pub(crate) labels: String,
     /// Its chunks, if all of them exist.
     pub(crate) chunks: Option<ChunkVersions>,
-}
-
-impl CachedLabels {
-    /// The labels with this key in their cache.
-    pub(crate) fn new(key: String, labels: &Arc<DimensionLabels>) -> Self {
-        Self { key, labels: Arc::downgrade(labels), uses: AtomicU64::new(1) }
-    }
-
-    /// The labels, if the cache still has them.
-    pub(crate) fn get(&self, cache: &ResponseCache<Arc<DimensionLabels>>) -> Option<Arc<DimensionLabels>> {
-        if self.uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(USES_PER_LOOKUP) {
-            return cache.get(&self.key).map(|labels| Arc::clone(labels.as_ref()));
-        }
-        self.labels.upgrade()
-    }
 }
 
 impl KnownCoordinates {

@@ -19,7 +19,7 @@ use crate::http::validators::hex_tag;
 use crate::key::NodePath;
 use crate::labels::{DimensionLabels, DimensionQuery, LabelError, SelectedLabels};
 use crate::services::extract::NodeTarget;
-use crate::services::known_coordinates::{CachedLabels, KnownCoordinates, NewCoordinate};
+use crate::services::known_coordinates::{KnownCoordinates, NewCoordinate};
 use crate::services::state::AppState;
 use crate::store::Version;
 
@@ -120,7 +120,9 @@ impl LabelRequest<'_> {
         {
             return None;
         }
-        let labels = known.coordinates.iter().map(|coordinate| coordinate.labels.get(&caches.coordinates));
+        let labels = known.coordinates.iter().map(|coordinate| {
+            caches.coordinates.get(&coordinate.labels).map(|labels| Arc::clone(labels.as_ref()))
+        });
         let labels = labels.collect::<Option<_>>()?;
         Some((known, labels))
     }
@@ -147,8 +149,7 @@ impl LabelRequest<'_> {
         let read = ReadCoordinate::of_array(state, head, name, &node, &coordinate).await?;
         new.are_private |= !found.is_public;
         new.versions.extend(read.versions);
-        let (nodes, labels, chunks) =
-            (found.nodes, CachedLabels::new(read.key, &read.coordinate), read.chunks);
+        let (nodes, labels, chunks) = (found.nodes, read.key, read.chunks);
         new.coordinates.push(NewCoordinate { path, node, nodes, labels, chunks });
         Ok(read.coordinate)
     }
