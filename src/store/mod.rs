@@ -45,6 +45,7 @@ pub use container::ContainerBudget;
 pub use error::{LinkFault, Shared, StoreError};
 pub use extent::Extent;
 pub use interface::{SharedStore, Shortcuts, Store};
+pub(crate) use local::nonblocking;
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
 pub use memory_budget::{BudgetExceeded, MemoryBudget, Reservation};
 pub use object::{

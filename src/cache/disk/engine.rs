@@ -1,7 +1,7 @@
 //! [`Engine`]: the segments of the disk cache, the index of what is in them, and reads of it.
 //!
-//! Reads may come from any thread and block; the one [`DiskWriter`](super::writer::DiskWriter) alone changes files. Whatever fails here is
-//! a miss: the caller reads from the backend.
+//! Reads may come from any thread; the one [`DiskWriter`](super::writer::DiskWriter) alone changes files. Whatever fails here is a miss:
+//! the caller reads from the backend.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,9 +18,9 @@ use bytes::Bytes;
 use super::ghost::Ghost;
 use super::index::{CachedPart, Index, PART_BYTES, RecordPlace};
 use super::options::DiskCacheOptions;
-use super::record::{MAX_DATA, MAX_HEAD, Record, RecordKind};
+use super::record::{MAX_HEAD, Record, RecordKind};
 use super::scope_names::stored_scope;
-use super::segment::Segment;
+use super::segment::{Segment, Wait};
 use crate::cache::caches::is_key_below;
 use crate::cache::generation::GenerationCounter;
 use crate::key::{StoreKey, StorePrefix};
@@ -31,8 +31,6 @@ const SEGMENTS: u64 = 256;
 const SEGMENT_SIZES: std::ops::RangeInclusive<u64> = 512 << 10..=2 << 30;
 /// The memory for the index divided by this is for the table of misses.
 const GHOST_SHARE: u64 = 8;
-/// Parts of records of at least this length are passed on as they were read, with the whole record; shorter ones are copied.
-const HELD_WHOLE: usize = MAX_DATA / 2;
 
 /// The name of a value: its store, and its key there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +79,15 @@ pub(super) struct EngineCounts {
     pub(super) damaged: AtomicU64,
     /// Reads and writes of files that failed.
     pub(super) failures: AtomicU64,
+}
+
+/// Why a read returns nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// Not all of it is there as it was written.
+    Missing,
+    /// The disk has to be read, and the caller may not wait for it.
+    WouldBlock,
 }
 
 /// The disk cache without its queue.
@@ -170,51 +177,50 @@ impl Engine {
         index.covering(self.name_hash(scope, key), version, range, is_live)
     }
 
-    /// The time of a value, and the bytes of a range of a version of it; `None` if not all of them are there as they were
-    /// written. Blocks.
+    /// The time of a value, and the bytes of a range of a version of it.
     pub(super) fn read(
         &self,
         name: &ValueName,
         version: &Version,
         range: &Range<u64>,
-    ) -> Option<(Option<SystemTime>, Bytes)> {
-        let parts = self.covering(name, version, range)?;
-        let length = usize::try_from(range.end - range.start).ok()?;
+        wait: Wait,
+    ) -> Result<(Option<SystemTime>, Bytes), Unread> {
+        let parts = self.covering(name, version, range).ok_or(Unread::Missing)?;
+        let length = usize::try_from(range.end - range.start).map_err(|_too_long| Unread::Missing)?;
         let (mut bytes, mut modified, mut at) = (Vec::new(), None, range.start);
         // All parts are read into the same memory: what was just used is in the processor's cache.
         let mut buffer = Vec::new();
         for part in parts {
-            let (record, data) = self.read_part(name, Some(version), &part, &mut buffer)?;
+            let (record, data) = self.read_part(name, Some(version), &part, &mut buffer, wait)?;
             modified = record.modified;
             let end = part.end.min(range.end);
-            let from = data.start.checked_add(usize::try_from(at.checked_sub(part.start)?).ok()?)?;
-            let wanted = from..from.checked_add(usize::try_from(end.checked_sub(at)?).ok()?)?;
-            // A slice holds the whole record in memory, and so do the parts of a longer range together.
-            if wanted.len() == length && length >= HELD_WHOLE && wanted.end <= data.end {
-                return Some((modified, Bytes::from(buffer).slice(wanted)));
+            let wanted = part_of(&data, (at, end), part.start).ok_or(Unread::Missing)?;
+            // A slice holds the whole record in memory: at most twice what it has.
+            if wanted.len() == length && length >= buffer.len() / 2 {
+                return Ok((modified, Bytes::from(buffer).slice(wanted)));
             }
             bytes.reserve_exact(length.saturating_sub(bytes.len()));
-            bytes.extend_from_slice(buffer.get(..data.end)?.get(wanted)?);
+            bytes.extend_from_slice(buffer.get(wanted).ok_or(Unread::Missing)?);
             at = end;
         }
-        Some((modified, bytes.into()))
+        Ok((modified, bytes.into()))
     }
 
-    /// Size, version and time of a value, as a record has them: any of those with the first byte of a range. Blocks.
-    pub(super) fn info(&self, name: &ValueName, at: u64) -> Option<ValueInfo> {
+    /// Size, version and time of a value, as a record has them: any of those with the first byte of a range.
+    pub(super) fn info(&self, name: &ValueName, at: u64, wait: Wait) -> Result<ValueInfo, Unread> {
         let (scope, key) = (&*name.scope, name.key.as_str());
         let part = {
             let State { index, purges, .. } = &*self.state();
-            index.part(self.name_hash(scope, key), at, |location| {
-                is_live(purges, scope, &name.key, location)
-            })?
+            index.part(self.name_hash(scope, key), at, |location| is_live(purges, scope, &name.key, location))
         };
+        let part = part.ok_or(Unread::Missing)?;
         // The head has a checksum of its own.
         let length = (part.location.length as usize).min(MAX_HEAD);
-        let record = self.read_record(name, &part, length, &mut Vec::new(), |record, _, _| Some(record))?;
-        let record = is_of(&record, name, None, &part).then_some(record)?;
+        let buffer = &mut Vec::new();
+        let record = self.read_record(name, &part, (length, buffer), wait, |record, _, _| Some(record))?;
+        let record = is_of(&record, name, None, &part).then_some(record).ok_or(Unread::Missing)?;
         let version = Version::strong(&record.tag);
-        Some(ValueInfo { size: record.size, version, modified: record.modified })
+        Ok(ValueInfo { size: record.size, version, modified: record.modified })
     }
 
     /// Whether a part of a value that was read from the backend is worth writing.
@@ -233,40 +239,49 @@ impl Engine {
         !*is_full || admitted.iter().any(is_admitted) || ghost.record_miss(self.names.hash_one((hash, start)))
     }
 
-    /// Reads a record into a buffer, and returns it and where the bytes of the value are in the buffer. `None` if it is not one of
-    /// this value and version, or not as it was written; it is not requested again then. Blocks.
+    /// Reads a record into a buffer, and returns it and where the bytes of the value are in the buffer. One that is not of this value
+    /// and version, or not as it was written, is missing, and is not requested again.
     fn read_part(
         &self,
         name: &ValueName,
         version: Option<&Version>,
         part: &CachedPart,
         buffer: &mut Vec<u8>,
-    ) -> Option<(Record, Range<usize>)> {
+        wait: Wait,
+    ) -> Result<(Record, Range<usize>), Unread> {
         let length = part.location.length as usize;
-        let (record, data) = self.read_record(name, part, length, buffer, |record, bytes, nonce| {
-            let from = record.head_length();
-            let data = from..from + record.verified(bytes, nonce)?.len();
-            Some((record, data))
-        })?;
-        is_of(&record, name, version, part).then_some((record, data))
+        let (record, data) =
+            self.read_record(name, part, (length, buffer), wait, |record, bytes, nonce| {
+                let from = record.head_length();
+                let data = from..from + record.verified(bytes, nonce)?.len();
+                Some((record, data))
+            })?;
+        is_of(&record, name, version, part).then_some((record, data)).ok_or(Unread::Missing)
     }
 
-    /// Reads the first `length` bytes of a record into a buffer, and returns what `checked` makes of its head and them.
+    /// Reads the first bytes of a record into a buffer, and returns what `checked` makes of its head and them.
     fn read_record<T>(
         &self,
         name: &ValueName,
         part: &CachedPart,
-        length: usize,
-        buffer: &mut Vec<u8>,
+        (length, buffer): (usize, &mut Vec<u8>),
+        wait: Wait,
         checked: impl FnOnce(Record, &[u8], u64) -> Option<T>,
-    ) -> Option<T> {
+    ) -> Result<T, Unread> {
         let RecordPlace { segment, offset, .. } = part.location;
-        let segment = self.state().segments.get(&segment).map(|known| Arc::clone(&known.segment))?;
+        let segment = self.state().segments.get(&segment).map(|known| Arc::clone(&known.segment));
+        let segment = segment.ok_or(Unread::Missing)?;
         buffer.resize(length, 0);
-        if let Err(error) = segment.read_into(offset.into(), buffer) {
-            self.read_failed(&error);
-            self.remove(name, part.location);
-            return None;
+        match segment.read_into(offset.into(), buffer, wait) {
+            Ok(()) => {}
+            Err(error) if wait == Wait::Never && error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(Unread::WouldBlock);
+            }
+            Err(error) => {
+                self.read_failed(&error);
+                self.remove(name, part.location);
+                return Err(Unread::Missing);
+            }
         }
         let nonce = segment.nonce();
         let found =
@@ -276,7 +291,7 @@ impl Engine {
             self.warn_once("a record of the disk cache is damaged: it is read from the backend again");
             self.remove(name, part.location);
         }
-        found
+        found.ok_or(Unread::Missing)
     }
 
     /// Removes the part of a value that is at a place.
@@ -371,6 +386,13 @@ impl State {
         let oldest = self.segments.keys().next().copied().unwrap_or(u64::MAX);
         self.purges.retain(|purge| purge.at.0 >= oldest);
     }
+}
+
+/// Where the bytes of a value from `start` to `end` are in a buffer that has those from `first` on in `data`; `None` if it has not all.
+fn part_of(data: &Range<usize>, (start, end): (u64, u64), first: u64) -> Option<Range<usize>> {
+    let from = data.start.checked_add(usize::try_from(start.checked_sub(first)?).ok()?)?;
+    let to = from.checked_add(usize::try_from(end.checked_sub(start)?).ok()?)?;
+    (to <= data.end).then_some(from..to)
 }
 
 /// Whether a record is that part of a value: two names may have one hash.

@@ -14,6 +14,7 @@ use bytes::{Buf, BufMut};
 use twox_hash::XxHash3_128;
 
 use super::record::{ALIGNMENT, MAX_DATA, MAX_HEAD, Record, RecordKind};
+use crate::store::nonblocking;
 
 /// Length of the head of a segment.
 pub(super) const HEAD: u64 = ALIGNMENT as u64;
@@ -30,6 +31,15 @@ const END: &[u8; 8] = b"zarrdend";
 /// How much is read at a time to search for records.
 const WINDOW: usize = 1 << 20;
 
+/// Whether a read may wait for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// It blocks.
+    ForDisk,
+    /// It fails with [`io::ErrorKind::WouldBlock`] unless the system has the bytes in memory.
+    Never,
+}
+
 /// A file with records.
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -39,6 +49,8 @@ pub(super) struct Segment {
     nonce: u64,
     path: PathBuf,
     file: File,
+    /// Whether the file can be read without waiting.
+    is_nonblocking: bool,
     /// Bytes that are written.
     length: AtomicU64,
 }
@@ -69,7 +81,7 @@ impl Segment {
         head.put_u64_le(nonce);
         head.put_u128_le(XxHash3_128::oneshot(&head));
         head.resize(ALIGNMENT, 0);
-        let segment = Self { number, nonce, path, file, length: AtomicU64::new(HEAD) };
+        let segment = Self::new(number, nonce, (path, file), HEAD);
         if let Err(error) = segment.file.write_all_at(&head, 0) {
             segment.remove();
             return Err(error);
@@ -93,7 +105,12 @@ impl Segment {
             && fields.get_u64_le() == number
             && rest.get(..16) == Some(&XxHash3_128::oneshot(covered).to_le_bytes());
         let nonce = fields.get_u64_le();
-        Ok(is_valid.then(|| Self { number, nonce, path, file, length: AtomicU64::new(length) }))
+        Ok(is_valid.then(|| Self::new(number, nonce, (path, file), length)))
+    }
+
+    fn new(number: u64, nonce: u64, (path, file): (PathBuf, File), length: u64) -> Self {
+        let is_nonblocking = nonblocking::is_supported(&file);
+        Self { number, nonce, path, file, is_nonblocking, length: AtomicU64::new(length) }
     }
 
     /// Bytes of the file.
@@ -105,16 +122,20 @@ impl Segment {
         self.nonce
     }
 
-    /// Reads bytes.
+    /// Reads bytes. Blocks.
     pub(super) fn read(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; length];
-        self.read_into(offset, &mut bytes)?;
+        self.read_into(offset, &mut bytes, Wait::ForDisk)?;
         Ok(bytes)
     }
 
     /// Reads as many bytes as a buffer has.
-    pub(super) fn read_into(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(buffer, offset)
+    pub(super) fn read_into(&self, offset: u64, buffer: &mut [u8], wait: Wait) -> io::Result<()> {
+        match wait {
+            Wait::ForDisk => self.file.read_exact_at(buffer, offset),
+            Wait::Never if self.is_nonblocking && nonblocking::read(&self.file, buffer, offset) => Ok(()),
+            Wait::Never => Err(io::ErrorKind::WouldBlock.into()),
+        }
     }
 
     /// Writes bytes after the last ones. If that fails, nothing more may be written.

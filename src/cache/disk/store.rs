@@ -7,10 +7,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::SystemTime;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
 
 use super::collector::Collector;
@@ -86,7 +84,7 @@ impl DiskStore {
         let covered = engine.covers(name, Some(&version), range).filter(|_| version.is_strong());
         let Some((size, range)) = covered else { return Ok(Found::Missing) };
         let first = range.start..range.end.min(range.start.saturating_add(WINDOW));
-        let Some((modified, bytes)) = self.read(name, &version, first.clone()).await else {
+        let Some((modified, bytes)) = self.tier.read(name, &version, first.clone()).await else {
             return Ok(Found::Missing);
         };
         let info = stored.unwrap_or(ValueInfo { size, version, modified });
@@ -112,37 +110,12 @@ impl DiskStore {
     /// The version that is stored now, of a value of which the byte at an offset is on the disk.
     async fn current_info(&self, name: &ValueName, at: u64) -> Result<Option<ValueInfo>, StoreError> {
         if self.is_immutable
-            && let Some(info) = self.cached_info(name, at).await
+            && let Some(info) = self.tier.info(name, at).await
         {
             return Ok(Some(info));
         }
         self.inner.head(&name.key).await
     }
-
-    async fn cached_info(&self, name: &ValueName, at: u64) -> Option<ValueInfo> {
-        let (engine, name) = (Arc::clone(&self.tier.engine), name.clone());
-        self.tier.threads.run(move || engine.info(&name, at)).await
-    }
-
-    async fn read(
-        &self,
-        name: &ValueName,
-        version: &Version,
-        range: Range<u64>,
-    ) -> Option<(Option<SystemTime>, Bytes)> {
-        read(&self.tier, name, version, range).await
-    }
-}
-
-/// Reads a range from the disk, on a thread.
-async fn read(
-    tier: &Tier,
-    name: &ValueName,
-    version: &Version,
-    range: Range<u64>,
-) -> Option<(Option<SystemTime>, Bytes)> {
-    let (engine, name, version) = (Arc::clone(&tier.engine), name.clone(), version.clone());
-    tier.threads.run(move || engine.read(&name, &version, &range)).await
 }
 
 /// The rest of a long range: from the disk and, from where that fails, from the backend.
@@ -162,7 +135,7 @@ impl Rest {
             }
             let window = rest.left.start..rest.left.end.min(rest.left.start.saturating_add(WINDOW));
             let end = window.end;
-            let cached = read(&rest.tier, &rest.name, &rest.version, window).await;
+            let cached = rest.tier.read(&rest.name, &rest.version, window).await;
             let part = if let Some((_, bytes)) = cached {
                 rest.left.start = end;
                 futures::stream::once(std::future::ready(Ok(bytes))).boxed()
@@ -200,7 +173,7 @@ impl Store for DiskStore {
         if self.is_immutable {
             let name = self.name(key);
             if self.tier.engine.covers(&name, None, ByteRange::Bounded(0, 1)).is_some()
-                && let Some(info) = self.cached_info(&name, 0).await
+                && let Some(info) = self.tier.info(&name, 0).await
             {
                 return Ok(Some(info));
             }

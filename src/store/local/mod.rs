@@ -16,7 +16,7 @@ mod local_store;
 mod locks;
 mod names;
 mod new_directories;
-mod nonblocking;
+pub(crate) mod nonblocking;
 mod options;
 mod overlap;
 mod paths;

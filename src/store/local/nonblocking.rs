@@ -20,15 +20,19 @@
 //! another machine or another program. This is for Linux; on other systems all reads go to a thread.
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{has_local_clock, is_supported, open, read};
+pub(super) use linux::{has_local_clock, open};
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{is_supported, read};
 #[cfg(not(target_os = "linux"))]
-pub(super) use unsupported::{has_local_clock, is_supported, open, read};
+pub(super) use unsupported::{has_local_clock, open};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use unsupported::{is_supported, read};
 
 #[cfg(target_os = "linux")]
 mod linux {
     use std::fs::File;
     use std::io::IoSliceMut;
-    use std::os::fd::OwnedFd;
+    use std::os::fd::{AsFd, OwnedFd};
 
     use rustix::fs::{Mode, OFlags, ResolveFlags, fstatfs, openat2};
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -41,9 +45,9 @@ mod linux {
     /// By their numbers in `statfs(2)`: ext4, XFS, Btrfs, F2FS, tmpfs.
     const LOCAL_FILE_SYSTEMS: [i128; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
 
-    /// Whether files below a root can be opened and read without waiting for another machine or program.
-    pub(in crate::store::local) fn is_supported(root: &OwnedFd) -> bool {
-        let kind = fstatfs(root).map(|about| i128::from(about.f_type));
+    /// Whether a file, or files below a directory, can be opened and read without waiting for another machine or program.
+    pub(crate) fn is_supported(file: &impl AsFd) -> bool {
+        let kind = fstatfs(file).map(|about| i128::from(about.f_type));
         kind.is_ok_and(|kind| LOCAL_FILE_SYSTEMS.contains(&kind))
     }
 
@@ -63,7 +67,7 @@ mod linux {
     }
 
     /// Fills a buffer from an offset in a file; `false` if that would block, or if the file is too short.
-    pub(in crate::store::local) fn read(file: &File, bytes: &mut [u8], at: u64) -> bool {
+    pub(crate) fn read(file: &File, bytes: &mut [u8], at: u64) -> bool {
         let length = bytes.len();
         let mut parts = [IoSliceMut::new(bytes)];
         matches!(preadv2(file, &mut parts, at, ReadWriteFlags::NOWAIT), Ok(read) if read == length)
@@ -73,12 +77,12 @@ mod linux {
 #[cfg(not(target_os = "linux"))]
 mod unsupported {
     use std::fs::File;
-    use std::os::fd::OwnedFd;
+    use std::os::fd::{AsFd, OwnedFd};
 
     use rustix::fs::OFlags;
     use rustix::io::Errno;
 
-    pub(in crate::store::local) fn is_supported(_root: &OwnedFd) -> bool {
+    pub(crate) fn is_supported(_file: &impl AsFd) -> bool {
         false
     }
 
@@ -94,7 +98,7 @@ mod unsupported {
         Err(Errno::NOSYS)
     }
 
-    pub(in crate::store::local) fn read(_file: &File, _bytes: &mut [u8], _at: u64) -> bool {
+    pub(crate) fn read(_file: &File, _bytes: &mut [u8], _at: u64) -> bool {
         false
     }
 }

@@ -23,7 +23,7 @@ import servers
 
 VIEWER = pathlib.Path(__file__).parent.parent / "scale/viewer.trace"
 CONNECTIONS = 16
-ROUNDS = 3
+ROUNDS = 5
 FIELD = "field/t2m"
 STATIONS = numpy.random.default_rng(5).integers(0, data.FIELD[1:], (12, 2))
 REGION = (slice(0, 1460), slice(20, 50), slice(60, 110))
@@ -64,6 +64,7 @@ class Viewer:
     def ways(self):
         return {
             "the bucket itself": lambda bucket, _: self.read(f"{bucket.base}/bench"),
+            "files of this machine, by nginx": lambda _, base: self.read(base),
             "nginx": lambda _, base: self.read(f"{base}/bench"),
             "varnish": lambda _, base: self.read(f"{base}/bench"),
             "zarrd": lambda _, base: self.read(f"{base}/store/m"),
@@ -85,6 +86,7 @@ class Series:
     name = "a notebook reads 12 time series"
 
     def __init__(self, folder):
+        self.folder = folder
         array = zarr.open_array(folder / FIELD, mode="r")
         self.expected = [array[:, latitude, longitude] for latitude, longitude in STATIONS]
         chunks = {tuple(station // data.FIELD_CHUNK[1:]) for station in STATIONS}
@@ -98,17 +100,24 @@ class Series:
         array = zarr.open_array(by_obstore(bucket.base), path=FIELD, mode="r", zarr_format=3)
         self.check(lambda latitude, longitude: array[:, latitude, longitude])
 
-    def tensorstore(self, bucket, _):
-        kvstore = {
-            "driver": "s3",
-            "bucket": "bench",
-            "path": f"{FIELD}/",
-            "endpoint": bucket.base,
-            "aws_region": "us-east-1",
-            "aws_credentials": {"type": "anonymous"},
-        }
+    def tensorstore(self, kvstore):
         array = tensorstore.open({"driver": "zarr3", "kvstore": kvstore}, open=True, read=True).result()
         self.check(lambda latitude, longitude: array[:, latitude, longitude].read().result())
+
+    def from_bucket(self, bucket, _):
+        self.tensorstore(
+            {
+                "driver": "s3",
+                "bucket": "bench",
+                "path": f"{FIELD}/",
+                "endpoint": bucket.base,
+                "aws_region": "us-east-1",
+                "aws_credentials": {"type": "anonymous"},
+            }
+        )
+
+    def from_files(self, *_):
+        self.tensorstore({"driver": "file", "path": f"{self.folder / FIELD}/"})
 
     def zarrd(self, _, base):
         def read(latitude, longitude):
@@ -119,7 +128,8 @@ class Series:
     def ways(self):
         return {
             "zarr-python and obstore": self.zarr_python,
-            "tensorstore": self.tensorstore,
+            "tensorstore": self.from_bucket,
+            "files of this machine, tensorstore": self.from_files,
             "zarrd": self.zarrd,
         }
 
@@ -130,6 +140,7 @@ class Scan:
     name = "dask scans a region: 8 threads"
 
     def __init__(self, folder):
+        self.folder = folder
         array = zarr.open_array(folder / FIELD, mode="r")
         self.expected = float(array[REGION].mean(dtype="float64"))
         counts = [-(-part.stop // size) - part.start // size for part, size in zip(REGION, data.FIELD_CHUNK, strict=True)]
@@ -147,6 +158,7 @@ class Scan:
 
         return {
             "zarr-python and obstore": lambda bucket, _: self.read(by_obstore(bucket.base), FIELD),
+            "files of this machine, zarr-python": lambda *_: self.read(self.folder, FIELD),
             "the same, through zarrd": lambda _, base: self.read(through(base), FIELD),
         }
 
@@ -163,6 +175,9 @@ def passes(name, way, bucket):
     """What a reader needs in each state of a cache: a list of (state, seconds, requests, bytes)."""
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
+        if name == "files of this machine, by nginx":
+            with processes.nginx_with(scratch / "files", f"root {bucket.folder};") as files:
+                return [("", *timed(way, bucket, files.base))]
         if "zarrd" not in name and name not in ("nginx", "varnish"):
             return [("", *timed(way, bucket, None))]
         if name == "varnish":

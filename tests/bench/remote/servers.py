@@ -19,7 +19,8 @@ SECONDS = 0.03
 class Bucket:
     """The running bucket."""
 
-    def __init__(self, port):
+    def __init__(self, folder, port):
+        self.folder = folder
         self.base = f"http://127.0.0.1:{port}"
 
     def counts(self):
@@ -32,7 +33,7 @@ class Bucket:
 def bucket(folder):
     command = [sys.executable, "-B", HERE / "slow_bucket.py", folder, str(SECONDS)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, processes.ended(process):
-        yield Bucket(int(process.stdout.readline()))
+        yield Bucket(folder, int(process.stdout.readline()))
 
 
 @contextlib.contextmanager

@@ -52,7 +52,7 @@ class Bench:
 
     def __init__(self, size, scratch, stack):
         self.size, self.scratch, self.stack = size, scratch, stack
-        self.servers, self.names = {}, iter(range(1_000_000))
+        self.servers, self.names, self.nginx = {}, iter(range(1_000_000)), None
 
     def folder(self, durability):
         folder = self.scratch / durability
@@ -73,6 +73,15 @@ class Bench:
         path = self.folder(durability) / name
         Connection(self.server(durability).base).ask("PUT", f"/v1/nodes/bench/{name}", json.dumps(document))
         return name, path
+
+
+    def bare(self):
+        """nginx with WebDAV, and the folder where it stores bodies as they come."""
+        folder = self.scratch / "nginx"
+        if self.nginx is None:
+            words = "root {0}; dav_methods PUT; client_max_body_size 0; client_body_buffer_size 1m; client_body_temp_path {0}/part;"
+            self.nginx = self.stack.enter_context(processes.nginx_with(folder, words.format(folder)))
+        return self.nginx.base, folder
 
 
 def stored_bytes(pid="self"):
@@ -111,9 +120,18 @@ def chunks(bench):
         document = {"shape": data.shape, "data_type": "float32", "chunks": CHUNK, "codecs": codecs}
         for durability, others in (("fsync", ("tensorstore",)), ("rename", ("tensorstore", "zarr-python"))):
             rounds, server = table.Rounds(), bench.server(durability)
+            # What a server over HTTP can reach at most: one that stores the same bodies as they come, each in a file.
+            bounds = ("nginx, 4 clients",) if (codecs, durability) == ("raw", "rename") else ()
             row = f"{codecs}, acknowledged when {'on the disk' if durability == 'fsync' else 'visible'}"
             for turn in range(bench.size["rounds"] + 1):
-                for who in turns(("zarrd", "zarrd, 4 clients", *others), turn):
+                for who in turns(("zarrd", "zarrd, 4 clients", *others, *bounds), turn):
+                    if who in bounds:
+                        base, folder = bench.bare()
+                        each = [body_of(part) for part in numpy.split(data, 4)]
+                        with measured(rounds, row, who, data.nbytes):
+                            together(4, lambda at: Connection(base).ask("PUT", f"/part{at}", each[at]), range(4))
+                        assert all((folder / f"part{at}").read_bytes() == part for at, part in enumerate(each))
+                        continue
                     name, path = bench.new(durability, document)
                     pid = server.process.pid if who.startswith("zarrd") else "self"
                     with measured(rounds, row, who, data.nbytes, pid):
@@ -130,7 +148,7 @@ def chunks(bench):
                     shutil.rmtree(path)
             best = max(others, key=lambda who: rounds.median(row, who, "rate"))
             for who in ("zarrd", "zarrd, 4 clients"):
-                rows.append(row_of(rounds, row, who, (best,), CHUNKS, [other for other in others if other != best]))
+                rows.append(row_of(rounds, row, who, (best,), CHUNKS, [other for other in (*others, *bounds) if other != best]))
     table.show(
         f"Whole chunks: {count} of 1 MiB float32", ["", "", "zarrd", "the better one", "others", "ratio", "floor", "aim", "", "amplification, both"], rows
     )

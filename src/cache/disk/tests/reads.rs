@@ -2,7 +2,9 @@
 
 use futures::future::join_all;
 
+use super::super::engine::{Unread, ValueName};
 use super::super::record::MAX_DATA;
+use super::super::segment::Wait;
 use super::*;
 
 #[tokio::test]
@@ -182,4 +184,32 @@ async fn reads_at_the_same_time_as_writes_purges_and_evictions_are_right() {
     }
     assert!(scene.reads().hits > 0, "{:?}", scene.reads());
     assert_eq!(scene.cache().disk_report().unwrap().damaged, 0);
+}
+
+#[tokio::test]
+async fn what_the_system_no_longer_has_in_memory_is_read_from_the_disk_and_not_from_the_backend() {
+    let mut scene = Scene::new(16 * MIB);
+    scene.remote.put("a", "1", noise(1, 400_000));
+    whole(&scene.store(), "a").await;
+    scene.cache().flush();
+    scene.restart();
+    for path in scene.files() {
+        let file = fs::File::open(path).unwrap();
+        file.sync_all().unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    }
+    let engine = scene.cache().engine();
+    let name = ValueName { scope: "m@here".into(), key: key("a") };
+    let found = engine.read(&name, &Version::strong("1"), &(0..400_000), Wait::Never);
+    // A file system in memory has it still.
+    assert!(matches!(found, Err(Unread::WouldBlock) | Ok(_)), "{found:?}");
+    scene.remote.requests();
+    assert_eq!(whole(&scene.store(), "a").await, noise(1, 400_000));
+    assert_eq!(scene.remote.requests(), (1, 0));
+    let report = scene.cache().disk_report().unwrap();
+    assert_eq!((report.damaged, report.failures), (0, 0));
+    if crate::store::nonblocking::is_supported(&fs::File::open(&scene.files()[0]).unwrap()) {
+        let found = engine.read(&name, &Version::strong("1"), &(0..400_000), Wait::Never);
+        assert_eq!(found.map(|(_, bytes)| bytes), Ok(noise(1, 400_000)), "the system has it in memory now");
+    }
 }
