@@ -40,7 +40,7 @@ impl DiskChunk {
     pub(in crate::cache) async fn read(&self, version: &Version) -> Option<Bytes> {
         let covered = self.tier.engine.covers(&self.name, Some(version), ByteRange::Whole);
         let (_, range) = covered.filter(|_| version.is_strong())?;
-        let (_, chunk) = self.tier.read(&self.name, version, range).await?;
+        let (_, chunk) = self.tier.read(&self.name, Some(version), range).await?;
         self.counts.hits.fetch_add(1, Ordering::Relaxed);
         self.counts.hit_bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
         Some(chunk)

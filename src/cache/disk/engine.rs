@@ -11,7 +11,6 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 use bytes::Bytes;
 
@@ -168,42 +167,48 @@ impl Engine {
         index.covers(self.name_hash(scope, key), version, range, is_live)
     }
 
-    /// The parts that have all of a range of a version of a value. They count as read.
-    fn covering(&self, name: &ValueName, version: &Version, range: &Range<u64>) -> Option<Vec<CachedPart>> {
+    /// The parts that have all of a range of a value, of this version if one is given. They count as read.
+    fn covering(
+        &self,
+        name: &ValueName,
+        version: Option<&Version>,
+        range: &Range<u64>,
+    ) -> Option<Vec<CachedPart>> {
         let (scope, key) = (&*name.scope, name.key.as_str());
-        let version = self.version_hash(scope, key, version.tag());
+        let version = version.map(|version| self.version_hash(scope, key, version.tag()));
         let State { index, purges, .. } = &mut *self.state();
         let is_live = |location| is_live(purges, scope, &name.key, location);
         index.covering(self.name_hash(scope, key), version, range, is_live)
     }
 
-    /// The time of a value, and the bytes of a range of a version of it.
+    /// The bytes of a range of a value, of this version if one is given, and size, version and time of the value.
     pub(super) fn read(
         &self,
         name: &ValueName,
-        version: &Version,
+        version: Option<&Version>,
         range: &Range<u64>,
         wait: Wait,
-    ) -> Result<(Option<SystemTime>, Bytes), Unread> {
+    ) -> Result<(ValueInfo, Bytes), Unread> {
         let parts = self.covering(name, version, range).ok_or(Unread::Missing)?;
         let length = usize::try_from(range.end - range.start).map_err(|_too_long| Unread::Missing)?;
-        let (mut bytes, mut modified, mut at) = (Vec::new(), None, range.start);
+        let (mut bytes, mut info, mut at) = (Vec::new(), None::<ValueInfo>, range.start);
         // All parts are read into the same memory: what was just used is in the processor's cache.
         let mut buffer = Vec::new();
         for part in parts {
-            let (record, data) = self.read_part(name, Some(version), &part, &mut buffer, wait)?;
-            modified = record.modified;
+            let version = info.as_ref().map(|info| &info.version).or(version);
+            let (record, data) = self.read_part(name, version, &part, &mut buffer, wait)?;
+            let info = info.insert(info_of(&record));
             let end = part.end.min(range.end);
             let wanted = part_of(&data, (at, end), part.start).ok_or(Unread::Missing)?;
             // A slice holds the whole record in memory: at most twice what it has.
             if wanted.len() == length && length >= buffer.len() / 2 {
-                return Ok((modified, Bytes::from(buffer).slice(wanted)));
+                return Ok((info.clone(), Bytes::from(buffer).slice(wanted)));
             }
             bytes.reserve_exact(length.saturating_sub(bytes.len()));
             bytes.extend_from_slice(buffer.get(wanted).ok_or(Unread::Missing)?);
             at = end;
         }
-        Ok((modified, bytes.into()))
+        Ok((info.ok_or(Unread::Missing)?, bytes.into()))
     }
 
     /// Size, version and time of a value, as a record has them: any of those with the first byte of a range.
@@ -218,9 +223,7 @@ impl Engine {
         let length = (part.location.length as usize).min(MAX_HEAD);
         let buffer = &mut Vec::new();
         let record = self.read_record(name, &part, (length, buffer), wait, |record, _, _| Some(record))?;
-        let record = is_of(&record, name, None, &part).then_some(record).ok_or(Unread::Missing)?;
-        let version = Version::strong(&record.tag);
-        Ok(ValueInfo { size: record.size, version, modified: record.modified })
+        is_of(&record, name, None, &part).then(|| info_of(&record)).ok_or(Unread::Missing)
     }
 
     /// Whether a part of a value that was read from the backend is worth writing.
@@ -386,6 +389,11 @@ impl State {
         let oldest = self.segments.keys().next().copied().unwrap_or(u64::MAX);
         self.purges.retain(|purge| purge.at.0 >= oldest);
     }
+}
+
+/// Size, version and time of the value that a record has a part of.
+fn info_of(record: &Record) -> ValueInfo {
+    ValueInfo { size: record.size, version: Version::strong(&record.tag), modified: record.modified }
 }
 
 /// Where the bytes of a value from `start` to `end` are in a buffer that has those from `first` on in `data`; `None` if it has not all.

@@ -98,15 +98,18 @@ impl Index {
         entry.parts.get(entry.part_at(at, &is_live)?).copied()
     }
 
-    /// The parts of a version that have all of a range, of those that are live. They count as read.
+    /// The parts that have all of a range, of those that are live, of this version if one is given. They count as read.
     pub(super) fn covering(
         &mut self,
         name: u64,
-        version: u64,
+        version: Option<u64>,
         range: &Range<u64>,
         is_live: impl Fn(RecordPlace) -> bool,
     ) -> Option<Vec<CachedPart>> {
-        let entry = self.entries.get_mut(&name).filter(|entry| entry.version == version)?;
+        let entry = self.entries.get_mut(&name)?;
+        if version.is_some_and(|version| version != entry.version) {
+            return None;
+        }
         let (mut parts, mut at) = (Vec::new(), range.start);
         while at < range.end {
             let found = entry.part_at(at, &is_live)?;
@@ -170,7 +173,7 @@ mod tests {
 
     fn found(index: &mut Index, version: u64, range: ByteRange) -> Option<Vec<u64>> {
         let (_, range) = index.covers(1, Some(version), range, |_| true)?;
-        let parts = index.covering(1, version, &range, |_| true)?;
+        let parts = index.covering(1, Some(version), &range, |_| true)?;
         Some(parts.iter().map(|part| part.location.segment).collect())
     }
 
@@ -219,6 +222,6 @@ mod tests {
         index.insert(1, 7, 10, part(0..10, 1));
         assert!(index.covers(1, None, ByteRange::Whole, |_| false).is_none());
         assert!(index.covers(1, None, ByteRange::Whole, |_| true).is_some());
-        assert!(index.covering(1, 7, &(0..10), |_| false).is_none());
+        assert!(index.covering(1, Some(7), &(0..10), |_| false).is_none());
     }
 }

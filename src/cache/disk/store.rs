@@ -69,25 +69,29 @@ impl DiskStore {
         if_match: Option<&Version>,
     ) -> Result<Found, StoreError> {
         let engine = &self.tier.engine;
-        let (version, stored) = if let Some(version) = if_match {
-            (version.clone(), None)
+        let stored = if if_match.is_some() || self.is_immutable {
+            None
+        } else if engine.covers(name, None, range).is_none() {
+            return Ok(Found::Missing);
         } else {
-            let Some((_, range)) = engine.covers(name, None, range) else { return Ok(Found::Missing) };
-            match self.current_info(name, range.start).await {
-                Ok(Some(info)) => (info.version.clone(), Some(info)),
+            match self.inner.head(&name.key).await {
+                Ok(Some(info)) => Some(info),
                 Ok(None) => return Ok(Found::Absent),
                 // Some backends answer GET alone. One that is overloaded is not asked twice.
                 Err(StoreError::Backend(_) | StoreError::NotSupported(_)) => return Ok(Found::Missing),
                 Err(error) => return Err(error),
             }
         };
-        let covered = engine.covers(name, Some(&version), range).filter(|_| version.is_strong());
-        let Some((size, range)) = covered else { return Ok(Found::Missing) };
+        // None where values never change: then the version that is on the disk is the one that is stored.
+        let version = if_match.or(stored.as_ref().map(|info| &info.version));
+        let covered = engine.covers(name, version, range);
+        let is_strong = version.is_none_or(Version::is_strong);
+        let Some((size, range)) = covered.filter(|_| is_strong) else { return Ok(Found::Missing) };
         let first = range.start..range.end.min(range.start.saturating_add(WINDOW));
-        let Some((modified, bytes)) = self.tier.read(name, &version, first.clone()).await else {
+        let Some((found, bytes)) = self.tier.read(name, version, first.clone()).await else {
             return Ok(Found::Missing);
         };
-        let info = stored.unwrap_or(ValueInfo { size, version, modified });
+        let info = stored.unwrap_or(found);
         if info.size != size {
             return Ok(Found::Missing);
         }
@@ -105,16 +109,6 @@ impl DiskStore {
             ValueBody::Stream(first.chain(rest.stream()).boxed())
         };
         Ok(Found::Stored(Value::cached(info, range, body)))
-    }
-
-    /// The version that is stored now, of a value of which the byte at an offset is on the disk.
-    async fn current_info(&self, name: &ValueName, at: u64) -> Result<Option<ValueInfo>, StoreError> {
-        if self.is_immutable
-            && let Some(info) = self.tier.info(name, at).await
-        {
-            return Ok(Some(info));
-        }
-        self.inner.head(&name.key).await
     }
 }
 
@@ -135,7 +129,7 @@ impl Rest {
             }
             let window = rest.left.start..rest.left.end.min(rest.left.start.saturating_add(WINDOW));
             let end = window.end;
-            let cached = rest.tier.read(&rest.name, &rest.version, window).await;
+            let cached = rest.tier.read(&rest.name, Some(&rest.version), window).await;
             let part = if let Some((_, bytes)) = cached {
                 rest.left.start = end;
                 futures::stream::once(std::future::ready(Ok(bytes))).boxed()

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -32,13 +32,14 @@ pub(super) struct Tier {
 }
 
 impl Tier {
-    /// The time of a value, and the bytes of a range of a version of it; `None` if not all of them are there as they were written.
+    /// The bytes of a range of a value, of this version if one is given, and size, version and time of the value; `None` if not all of
+    /// them are there as they were written.
     pub(super) async fn read(
         &self,
         name: &ValueName,
-        version: &Version,
+        version: Option<&Version>,
         range: Range<u64>,
-    ) -> Option<(Option<SystemTime>, Bytes)> {
+    ) -> Option<(ValueInfo, Bytes)> {
         let length = range.end.saturating_sub(range.start);
         if length <= NONBLOCKING_BYTES {
             let found = self.engine.read(name, version, &range, Wait::Never);
@@ -49,8 +50,8 @@ impl Tier {
                 return found.ok();
             }
         }
-        let (engine, name, version) = (Arc::clone(&self.engine), name.clone(), version.clone());
-        self.threads.run(move || engine.read(&name, &version, &range, Wait::ForDisk).ok()).await
+        let (engine, name, version) = (Arc::clone(&self.engine), name.clone(), version.cloned());
+        self.threads.run(move || engine.read(&name, version.as_ref(), &range, Wait::ForDisk).ok()).await
     }
 
     /// Size, version and time of a value, of which the byte at an offset is in the cache.
