@@ -63,6 +63,8 @@ class Bench:
         if durability not in self.servers:
             settings = {"WRITABLE": "true", "ALLOW_PREFIX_DELETE": "true", "OPTIONS__DURABILITY": durability}
             settings = {f"MOUNTS__BENCH__{name}": value for name, value in settings.items()}
+            # The long value of the whole run is longer than values are by default.
+            settings["HTTP__MAX_VALUE_SIZE"] = "2GiB"
             log = self.scratch / f"{durability}.log"
             self.servers[durability] = self.stack.enter_context(processes.zarrd(self.folder(durability), log, **settings))
         return self.servers[durability]
