@@ -187,6 +187,30 @@ async fn a_dimension_is_named_and_consolidated_metadata_follows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn copies_that_are_stored_late_are_those_of_the_documents_that_are_stored_then() {
+    let bucket = TestS3::start().await;
+    log(3).store(&bucket.store(), "g/a").await;
+    let group = r#"{"zarr_format":3,"node_type":"group","consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":{}}}"#;
+    put(&bucket.store(), "g/zarr.json", group).await;
+    let [late, prompt] = [server(&bucket.store()), server(&bucket.store())];
+    let rule = Rule { kinds: vec![Kind::Put], key: "g/zarr.json", when: When::Nth(0), fault: Fault::Wait };
+    bucket.inject(vec![rule], 1);
+    let held = tokio::spawn(async move {
+        let headers = [("content-type", "application/merge-patch+json")];
+        late.request("PATCH", "/v1/nodes/m/g/a", &headers, r#"{"attributes": {"n": 1}}"#).await
+    });
+    bucket.until_one_waits().await;
+    assert_eq!(prompt.append_until_done("one", "g/a?append=0", &[7]).await["stop"], 4);
+    bucket.go_on();
+    let answer = held.await.unwrap();
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    let copies = prompt.get("/store/m/g/zarr.json").await.json();
+    let copy = &copies["consolidated_metadata"]["metadata"]["a"];
+    assert_eq!(*copy, prompt.get("/store/m/g/a/zarr.json").await.json());
+    assert_eq!((&copy["shape"], &copy["attributes"]["n"]), (&json!([4]), &json!(1)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_clients_that_append_each_element_is_there_once() {
     let store = memory();
     log(0).store(&store, "a").await;
@@ -401,6 +425,82 @@ async fn append_around(kind: Kind, key: &'static str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_owner_that_comes_too_late_with_its_document_changes_nothing() {
     append_around(Kind::Put, "a/zarr.json").await;
+}
+
+/// A server whose append of two rows is held up at the document of an array, another one that does something to the array meanwhile, and the
+/// elements that are there in the end, when the first has appended.
+async fn beside_a_held_document<F: Future<Output = ()>>(meanwhile: impl FnOnce(Arc<Server>) -> F) -> Value {
+    let bucket = TestS3::start().await;
+    let writable = |store| {
+        let mount = Mount { writable: true, allow_prefix_delete: true, ..Mount::read_only("m", store) };
+        Arc::new(Server::build(mount).finish())
+    };
+    let [late, prompt] = [writable(bucket.store()), writable(bucket.store())];
+    create(&prompt).await;
+    let rule = Rule { kinds: vec![Kind::Put], key: "a/zarr.json", when: When::Nth(0), fault: Fault::Wait };
+    bucket.inject(vec![rule], 1);
+    let server = Arc::clone(&late);
+    let held = tokio::spawn(async move { server.append_as("late", "a?append=0", [1, 1]).await });
+    bucket.until_one_waits().await;
+    end_lease(&bucket);
+    meanwhile(Arc::clone(&prompt)).await;
+    bucket.go_on();
+    let answer = held.await.unwrap();
+    if answer.status != 200 {
+        late.append_until_done("late", "a?append=0", &[1, 1]).await;
+    }
+    prompt.json("a").await
+}
+
+/// Creates the same array of three elements again and again.
+async fn create(server: &Server) {
+    let headers = [("content-type", "application/json")];
+    let document = r#"{"shape": [3], "data_type": "uint8", "chunks": [8]}"#;
+    let answer = server.request("PUT", "/v1/nodes/m/a", &headers, document).await;
+    assert_eq!(answer.status, 201, "{:?}", answer.body);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_of_another_owner_that_says_the_same_is_not_taken_for_ones_own() {
+    let elements = beside_a_held_document(async |prompt| {
+        prompt.append_until_done("prompt", "a?append=0", &[2, 2]).await;
+    });
+    assert_eq!(elements.await, json!([0, 0, 0, 2, 2, 1, 1]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_does_not_pass_where_the_array_has_its_shape_again() {
+    let elements = beside_a_held_document(async |prompt| {
+        prompt.append_until_done("prompt", "a?append=0", &[2, 2]).await;
+        let headers = [("content-type", "application/merge-patch+json")];
+        let answer = prompt.request("PATCH", "/v1/nodes/m/a", &headers, r#"{"shape": [3]}"#).await;
+        assert_eq!(answer.status, 200, "{:?}", answer.body);
+    });
+    assert_eq!(elements.await, json!([0, 0, 0, 1, 1]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_does_not_pass_where_the_same_array_is_made_again() {
+    let elements = beside_a_held_document(async |prompt| {
+        let answer = prompt.request("DELETE", "/v1/nodes/m/a", &[], "").await;
+        assert_eq!(answer.status, 204, "{:?}", answer.body);
+        create(&prompt).await;
+    });
+    assert_eq!(elements.await, json!([0, 0, 0, 1, 1]));
+}
+
+#[tokio::test]
+async fn an_append_that_has_left_the_shape_is_done_again_whatever_was_appended_since() {
+    let server = Server::build(Mount { writable: true, ..Mount::read_only("m", memory()) }).finish();
+    create(&server).await;
+    let first = server.append_as("one", "a?append=0", [7]).await;
+    assert_eq!(first.json()["start"], 3, "{:?}", first.body);
+    let headers = [("content-type", "application/merge-patch+json")];
+    let answer = server.request("PATCH", "/v1/nodes/m/a", &headers, r#"{"shape": [3]}"#).await;
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    assert_eq!(server.append("a?append=0", [9]).await.json()["start"], 3);
+    assert_eq!(server.append_as("one", "a?append=0", [7]).await.json()["start"], 4);
+    assert_eq!(server.json("a").await, json!([0, 0, 0, 9, 7]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -167,8 +167,8 @@ impl Engine {
         index.covers(self.name_hash(scope, key), version, range, is_live)
     }
 
-    /// The parts that have all of a range of a value, of this version if one is given. They count as read.
-    fn covering(
+    /// The parts that have all of a range of a value, of this version if one is given, for [`Engine::read`]. They count as read.
+    pub(super) fn covering(
         &self,
         name: &ValueName,
         version: Option<&Version>,
@@ -184,24 +184,23 @@ impl Engine {
     /// The bytes of a range of a value, of this version if one is given, and size, version and time of the value.
     pub(super) fn read(
         &self,
-        name: &ValueName,
-        version: Option<&Version>,
+        (name, version): (&ValueName, Option<&Version>),
         range: &Range<u64>,
+        parts: &[CachedPart],
         wait: Wait,
     ) -> Result<(ValueInfo, Bytes), Unread> {
-        let parts = self.covering(name, version, range).ok_or(Unread::Missing)?;
         let length = usize::try_from(range.end - range.start).map_err(|_too_long| Unread::Missing)?;
         let (mut bytes, mut info, mut at) = (Vec::new(), None::<ValueInfo>, range.start);
         // All parts are read into the same memory: what was just used is in the processor's cache.
         let mut buffer = Vec::new();
         for part in parts {
             let version = info.as_ref().map(|info| &info.version).or(version);
-            let (record, data) = self.read_part(name, version, &part, &mut buffer, wait)?;
+            let (record, data) = self.read_part(name, version, part, &mut buffer, wait)?;
             let info = info.insert(info_of(&record));
             let end = part.end.min(range.end);
             let wanted = part_of(&data, (at, end), part.start).ok_or(Unread::Missing)?;
-            // A slice holds the whole record in memory: at most twice what it has.
-            if wanted.len() == length && length >= buffer.len() / 2 {
+            // A slice holds the whole record in memory: little more than what it has.
+            if wanted.len() == length && length >= buffer.len() / 4 * 3 {
                 return Ok((info.clone(), Bytes::from(buffer).slice(wanted)));
             }
             bytes.reserve_exact(length.saturating_sub(bytes.len()));
@@ -243,7 +242,7 @@ impl Engine {
     }
 
     /// Reads a record into a buffer, and returns it and where the bytes of the value are in the buffer. One that is not of this value
-    /// and version, or not as it was written, is missing, and is not requested again.
+    /// and version is missing, and so is one that is not as it was written, which is not requested again.
     fn read_part(
         &self,
         name: &ValueName,
@@ -274,6 +273,9 @@ impl Engine {
         let RecordPlace { segment, offset, .. } = part.location;
         let segment = self.state().segments.get(&segment).map(|known| Arc::clone(&known.segment));
         let segment = segment.ok_or(Unread::Missing)?;
+        if wait == Wait::Never && !segment.is_nonblocking() {
+            return Err(Unread::WouldBlock);
+        }
         buffer.resize(length, 0);
         match segment.read_into(offset.into(), buffer, wait) {
             Ok(()) => {}

@@ -32,6 +32,13 @@ pub(super) struct CachedPart {
     pub(super) reads: u8,
 }
 
+impl CachedPart {
+    /// Bytes of the file that a read of any of the part reads and verifies.
+    pub(super) fn stored_bytes(&self) -> usize {
+        self.location.length as usize
+    }
+}
+
 const MAX_READS: u8 = 3;
 
 /// A value: a hash of its version, its size, and its parts in the order of their beginnings.

@@ -49,7 +49,6 @@ pub(super) struct Segment {
     nonce: u64,
     path: PathBuf,
     file: File,
-    /// Whether the file can be read without waiting.
     is_nonblocking: bool,
     /// Bytes that are written.
     length: AtomicU64,
@@ -120,6 +119,11 @@ impl Segment {
 
     pub(super) fn nonce(&self) -> u64 {
         self.nonce
+    }
+
+    /// Whether the file can be read without waiting.
+    pub(super) fn is_nonblocking(&self) -> bool {
+        self.is_nonblocking
     }
 
     /// Reads bytes. Blocks.

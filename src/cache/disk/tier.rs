@@ -9,6 +9,8 @@ use bytes::Bytes;
 
 use super::collector::Queue;
 use super::engine::{Engine, Unread, ValueName};
+use super::index::CachedPart;
+use super::record::{MAX_DATA, MAX_HEAD};
 use super::segment::Wait;
 use super::threads::Threads;
 use super::writer::Message;
@@ -17,10 +19,11 @@ use crate::store::{ValueInfo, Version};
 /// How long the end of the cache waits for the thread that writes, whose disk may not respond.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Ranges of at most this length are read on the caller's thread if the system has them in memory: to hand them to a thread costs more.
-const NONBLOCKING_BYTES: u64 = 512 << 10;
-/// After a longer one, other tasks have their turn.
-const SHORT_BYTES: u64 = 64 << 10;
+/// Two records. No more are read at a time on the caller's thread, where the system has them in memory: to hand them to another thread
+/// takes longer.
+const NONBLOCKING_BYTES: usize = 2 * (MAX_DATA + MAX_HEAD);
+/// Bytes that are read and verified for one unit of a task's budget, after which other tasks have their turn.
+const UNIT_BYTES: usize = 32 << 10;
 
 /// Files and index, the queue to the thread that writes, and the threads that read. It ends with its last user, if it was not
 /// closed.
@@ -40,22 +43,25 @@ impl Tier {
         version: Option<&Version>,
         range: Range<u64>,
     ) -> Option<(ValueInfo, Bytes)> {
-        let length = range.end.saturating_sub(range.start);
-        if length <= NONBLOCKING_BYTES {
-            let found = self.engine.read(name, version, &range, Wait::Never);
-            if length > SHORT_BYTES {
-                tokio::task::yield_now().await;
+        let parts = self.engine.covering(name, version, &range)?;
+        let bytes = parts.iter().map(CachedPart::stored_bytes).fold(0, usize::saturating_add);
+        if bytes <= NONBLOCKING_BYTES {
+            for _unit in 0..=bytes / UNIT_BYTES {
+                tokio::task::consume_budget().await;
             }
+            let found = self.engine.read((name, version), &range, &parts, Wait::Never);
             if found != Err(Unread::WouldBlock) {
                 return found.ok();
             }
         }
         let (engine, name, version) = (Arc::clone(&self.engine), name.clone(), version.cloned());
-        self.threads.run(move || engine.read(&name, version.as_ref(), &range, Wait::ForDisk).ok()).await
+        let read = move || engine.read((&name, version.as_ref()), &range, &parts, Wait::ForDisk).ok();
+        self.threads.run(read).await
     }
 
     /// Size, version and time of a value, of which the byte at an offset is in the cache.
     pub(super) async fn info(&self, name: &ValueName, at: u64) -> Option<ValueInfo> {
+        tokio::task::consume_budget().await;
         let found = self.engine.info(name, at, Wait::Never);
         if found != Err(Unread::WouldBlock) {
             return found.ok();

@@ -173,7 +173,7 @@ impl GroupStepWriter<'_> {
             Err(error) if error.is_settled() => return Err(error.into()),
             Err(error) => return Err(AppendError::Undecided(error)),
         }
-        match self.show(arrays, stop).await {
+        match self.show(arrays, (start, stop)).await {
             // All arrays have their shapes.
             outcome @ (Ok(()) | Err(NodeWriteError::Incomplete { .. })) => {
                 group.clear_decided();
@@ -196,8 +196,15 @@ impl GroupStepWriter<'_> {
         for path in decided.into_iter().flat_map(|decided| decided.arrays) {
             let Ok(path) = NodePath::parse(&path) else { continue };
             let Some(opened) = self.nodes.find(&path).await? else { continue };
-            let (_document, lease) = self.nodes.take_settled(&path, &opened, owner).await?;
-            lease.release().await;
+            if opened.array().is_err() {
+                // Another node is there by now.
+                continue;
+            }
+            match self.nodes.take_settled(&path, &opened, owner).await {
+                Ok((_document, lease)) => lease.release().await,
+                Err(NodeWriteError::Unsupported(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         group.clear_decided();
         group.is_unsettled = false;
@@ -210,7 +217,9 @@ impl GroupStepWriter<'_> {
         let done = group.done_as(&key.name);
         // An array that has shrunk, or was created again since, lacks the elements.
         let has_it = |array: &Participant<'_>, done: &RecordedAppend| {
-            array.length() >= done.stop && array.lease.done_as(&key.name).is_some()
+            let own = array.lease.done_as(&key.name);
+            array.length() >= done.stop
+                && own.is_some_and(|own| own.is_in_shape(&array.document.metadata.shape))
         };
         let Some(done) = done.filter(|done| arrays.iter().all(|array| has_it(array, done))) else {
             return Ok(None);
@@ -269,13 +278,17 @@ impl GroupStepWriter<'_> {
     }
 
     /// Gives all arrays their shapes, and changes their copies above in one step for each group.
-    async fn show(&self, arrays: &mut [Participant<'_>], stop: u64) -> Result<(), NodeWriteError> {
+    async fn show(
+        &self,
+        arrays: &mut [Participant<'_>],
+        (start, stop): (u64, u64),
+    ) -> Result<(), NodeWriteError> {
         let mut changed = Vec::new();
         for participant in arrays {
             let part = participant.part;
             for attempt in 0.. {
                 pause(attempt).await;
-                if participant.length() >= stop {
+                if participant.length() != start {
                     break;
                 }
                 match self.nodes.store_shape(&participant.document, participant.shape(stop)).await {
@@ -284,6 +297,12 @@ impl GroupStepWriter<'_> {
                         break;
                     }
                     Err(NodeWriteError::ConditionFailed) if attempt.saturating_add(1) < ATTEMPTS => {
+                        match participant.lease.check().await {
+                            Ok(()) => {}
+                            // Who has it now has given the array its shape first, and may have changed that since.
+                            Err(LeaseError::Lost) => break,
+                            Err(error) => return Err(error.into()),
+                        }
                         participant.document = self.nodes.array_document(&part.path, &part.opened).await?;
                     }
                     Err(error) => return Err(error),

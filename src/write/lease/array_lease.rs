@@ -141,6 +141,11 @@ impl ArrayLease {
         self.record.epoch
     }
 
+    /// How often the path was taken over, if another owner had its lease before this one.
+    pub(in crate::write) fn epoch_if_used(&self) -> Option<u64> {
+        (!self.is_new).then_some(self.record.epoch)
+    }
+
     /// The append with a key of this name that was done.
     pub(in crate::write) fn done_as(&self, name: &str) -> Option<&RecordedAppend> {
         self.record.done_as(name)
@@ -192,9 +197,15 @@ impl ArrayLease {
         step: DecidedStep,
         append: RecordedAppend,
     ) -> Result<(), LeaseError> {
+        let undecided = self.record.clone();
         self.record.decided = Some(step);
         self.record.finish([append]);
-        self.store().await
+        let stored = self.store().await;
+        if stored.is_err() {
+            // If it is stored nevertheless, this record cannot replace it. If not, it must not be decided by the release.
+            self.record = undecided;
+        }
+        stored
     }
 
     /// Notes that all arrays of the last step have their shapes. It is stored with what is stored next.
@@ -236,6 +247,11 @@ impl ArrayLease {
     pub(in crate::write) fn settle(&mut self, shape: &[u64]) {
         self.record.settle(shape);
         self.is_unsettled = false;
+    }
+
+    /// Notes that the array has this shape now: appends that are not in it are not done, whatever shape it has later.
+    pub(in crate::write) fn invalidate_outside(&mut self, shape: &[u64]) {
+        self.record.invalidate_outside(shape);
     }
 
     /// Keeps what is pending as done.

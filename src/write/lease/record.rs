@@ -136,8 +136,17 @@ impl LeaseRecord {
         now < self.until && self.until <= now.saturating_add(lease.saturating_mul(2))
     }
 
+    /// Invalidates the appends that are not in this shape: they stay in their places, so that the number of keys that are kept is right, and are
+    /// in no shape from now on.
+    pub(super) fn invalidate_outside(&mut self, shape: &[u64]) {
+        for append in self.done.iter_mut().filter(|append| !append.is_in_shape(shape)) {
+            append.stop = u64::MAX;
+        }
+    }
+
     /// Settles what was being appended when the owner broke off, by the shape that is stored now.
     pub(super) fn settle(&mut self, shape: &[u64]) {
+        self.invalidate_outside(shape);
         let pending = std::mem::take(&mut self.pending);
         self.finish(pending.into_iter().filter(|append| append.is_in_shape(shape)));
     }
@@ -298,6 +307,17 @@ mod tests {
             LeaseRecord { pending: vec![append("a", 4), append("b", 5)], ..LeaseRecord::default() };
         record.settle(&[4]);
         assert!(record.pending.is_empty() && record.done_as("a").is_some() && record.done_as("b").is_none());
+    }
+
+    #[test]
+    fn an_append_that_has_left_the_shape_is_in_none_again() {
+        let mut record = LeaseRecord::default();
+        record.finish([append("a", 4), append("b", 5)]);
+        record.invalidate_outside(&[4]);
+        assert!(record.done_as("a").unwrap().is_in_shape(&[9]));
+        assert!(!record.done_as("b").unwrap().is_in_shape(&[9]));
+        record.finish([append("b", 5)]);
+        assert!(record.done_as("b").unwrap().is_in_shape(&[5]));
     }
 
     #[test]

@@ -34,30 +34,3 @@ pub(super) fn check_kind(opened: &OpenNode) -> Result<(), NodeWriteError> {
     }
     Ok(())
 }
-
-/// The same document with other bytes: white space at its end spells the number of the takeover in two characters. Where a
-/// version is a digest of the bytes, no document with another number has the same one.
-pub(super) fn marked(text: &[u8], epoch: u64) -> String {
-    let text = String::from_utf8_lossy(text.trim_ascii_end());
-    let digits = (0..u64::BITS - epoch.leading_zeros()).rev();
-    let spelled: String = digits.map(|bit| if epoch >> bit & 1 == 1 { '\t' } else { ' ' }).collect();
-    format!("{text}\n{spelled}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_takeover_has_another_mark_and_the_same_document() {
-        let document = br#"{"zarr_format": 3, "shape": [1]}"#;
-        let mut text = String::from_utf8(document.to_vec()).unwrap();
-        let mut seen = std::collections::HashSet::from([text.clone()]);
-        for epoch in (1..200).chain([u64::MAX]) {
-            text = marked(text.as_bytes(), epoch);
-            assert!(seen.insert(text.clone()), "{epoch}");
-            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-            assert_eq!(value, serde_json::from_slice::<serde_json::Value>(document).unwrap());
-        }
-    }
-}

@@ -8,11 +8,11 @@ use crate::key::NodePath;
 use crate::metadata::ZarrFormat;
 
 /// A node whose documents have changed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::write) struct ChangedNode {
-    path: NodePath,
+    pub(super) path: NodePath,
     format: ZarrFormat,
-    change: CopyChange,
+    pub(super) change: CopyChange,
 }
 
 /// A group that may have copies of documents, and where it has them.
@@ -30,6 +30,11 @@ impl ChangedNode {
     /// An array whose document has this text now.
     pub(in crate::write) fn stored(path: &NodePath, document: &ArrayDocument, text: String) -> Self {
         Self::new(path, document.metadata.zarr_format, CopyChange::Stored(vec![(document.name, text)]))
+    }
+
+    /// The same node with these documents.
+    pub(super) fn with_documents(&self, documents: Vec<(&'static str, String)>) -> Self {
+        Self { change: CopyChange::Stored(documents), ..self.clone() }
     }
 
     /// The document with copies of this node's documents.

@@ -14,7 +14,7 @@ const INLINE: &str = "consolidated_metadata";
 const COPIES: &str = "metadata";
 
 /// What has become of the documents of a node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CopyChange {
     /// These documents are stored now, by their names.
     Stored(Vec<(&'static str, String)>),

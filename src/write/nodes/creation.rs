@@ -124,10 +124,17 @@ impl NodeCreation {
         if let Some(lease) = &mut self.lease {
             lease.check().await?;
         }
-        let stored = nodes.store_documents(path, documents).await?;
-        let outcome = match &values.sample {
-            Some(sample) => nodes.is_stored(sample).await,
-            None => Ok(true),
+        let epoch = self.lease.as_ref().and_then(ArrayLease::epoch_if_used);
+        let stored = nodes.store_documents(path, &documents.marked(epoch)).await?;
+        // Who has taken the path over meanwhile may have erased these values, and stored others of the same keys.
+        let held = match &mut self.lease {
+            Some(lease) => lease.check().await.map_err(NodeWriteError::from),
+            None => Ok(()),
+        };
+        let outcome = match (held, &values.sample) {
+            (Err(lost), _) => Err(lost),
+            (Ok(()), Some(sample)) => nodes.is_stored(sample).await,
+            (Ok(()), None) => Ok(true),
         };
         if !matches!(outcome, Ok(true)) {
             nodes.revoke(stored).await;

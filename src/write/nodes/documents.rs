@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::error::NodeWriteError;
+use super::mark::marked;
 use crate::codec::v2_codec;
 use crate::metadata::{ArrayMetadata, MetadataLimits, ZarrFormat, v2, v3};
 
@@ -96,6 +97,16 @@ impl NodeDocuments {
     /// The name of the document that makes it a node.
     pub(super) fn own_name(&self) -> &'static str {
         self.texts.last().map_or(ZARR_JSON, |(name, _)| name)
+    }
+
+    /// The same documents of an array at a path that was taken over this often, if it ever was: with a mark, so that no change of an
+    /// earlier array of the same description takes this one for its own.
+    pub(super) fn marked(&self, epoch: Option<u64>) -> Self {
+        let mut documents = self.clone();
+        if let (Some(epoch), Some(_), Some((_, own))) = (epoch, &self.array, documents.texts.last_mut()) {
+            *own = marked(own.as_bytes(), epoch);
+        }
+        documents
     }
 
     /// The metadata of an array; `None` for a group.

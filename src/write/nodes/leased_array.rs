@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use super::array_document::{ArrayDocument, check_kind, marked};
+use super::array_document::{ArrayDocument, check_kind};
 use super::changed_node::ChangedNode;
 use super::error::NodeWriteError;
+use super::mark::marked;
 use super::patch::NodePatch;
 use super::stored_document::{array_of, condition, document_key, main_document};
 use super::writer::NodeWriter;
@@ -86,7 +87,9 @@ impl NodeWriter {
         lease: &mut ArrayLease,
     ) -> Result<ArrayDocument, NodeWriteError> {
         if !lease.is_unsettled {
-            return self.array_document(path, opened).await;
+            let document = self.array_document(path, opened).await?;
+            lease.invalidate_outside(&document.metadata.shape);
+            return Ok(document);
         }
         for attempt in 0..ATTEMPTS {
             pause(attempt).await;
@@ -126,7 +129,10 @@ impl NodeWriter {
             *length = append.stop;
         }
         let text = self.store_shape(&document, shape).await?;
-        self.update_copies(&[ChangedNode::stored(path, &document, text)]).await?;
+        if let Err(error) = self.update_copies(&[ChangedNode::stored(path, &document, text)]).await {
+            // It is not a failure of what this server was asked for, which has not begun.
+            tracing::warn!(%error, path = path.as_str(), "the step of another server is finished, but for copies of its documents");
+        }
         self.array_document(path, opened).await
     }
 

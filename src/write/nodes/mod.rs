@@ -22,6 +22,7 @@ mod erasure;
 mod error;
 mod leased_array;
 mod leftovers;
+mod mark;
 mod new_documents;
 mod new_node;
 mod patch;

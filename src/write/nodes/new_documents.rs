@@ -208,7 +208,7 @@ impl NodeWriter {
     /// Stores a new node, to which nothing was appended yet: the keys of appends to a node that was there before are free again.
     async fn store_new(&self, path: &NodePath, documents: &NodeDocuments) -> Result<(), NodeWriteError> {
         if let Some(lease) = self.take_lease_if_used(path).await? {
-            let outcome = self.store_alone(path, documents).await;
+            let outcome = self.store_alone(path, &documents.marked(lease.epoch_if_used())).await;
             match &outcome {
                 Ok(()) => lease.end_made().await,
                 Err(error) if error.is_settled() => lease.release().await,

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::future::FutureExt;
+use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::array_document::{ArrayDocument, check_kind};
 use super::changed_node::{ChangedNode, GroupWithCopies, groups_with_copies};
 use super::consolidated_copies::CopyChange;
 use super::documents::{ZARR_JSON, ZATTRS};
 use super::error::NodeWriteError;
+use super::mark::marked_as;
 use super::patch::NodePatch;
 use super::resize::{DocumentGuard, Resize};
 use super::stored_document::{StoredDocument, condition, document_key, is_known, main_document};
@@ -23,6 +26,8 @@ use crate::write::pause::{ATTEMPTS, pause};
 use crate::write::uncached::as_stored;
 use crate::write::{ArrayIdentity, ArrayWriter};
 
+/// Documents that are read concurrently.
+const READS: usize = 16;
 /// Bytes of memory for each byte of a document that is parsed and written again.
 const PARSED_RATIO: u64 = 16;
 
@@ -70,16 +75,16 @@ impl NodeWriter {
         is_expected: bool,
     ) -> Result<(), NodeWriteError> {
         check_kind(&node)?;
-        let lease = match patch.shape {
-            Some(_) => {
-                let (_document, lease) = self.take_settled(path, &node, &self.writer.new_owner()).await?;
-                Some(lease)
-            }
-            None => None,
+        let Some(shape) = &patch.shape else {
+            return self.patch_leased(path, node, patch, is_expected).await;
         };
+        let (_document, mut lease) = self.take_settled(path, &node, &self.writer.new_owner()).await?;
         let outcome = self.patch_leased(path, node, patch, is_expected).await;
         // With a change in flight, the lease ends by itself, and who takes it next makes sure that the change comes to nothing.
-        if let (Some(lease), true) = (lease, outcome.as_ref().err().is_none_or(NodeWriteError::is_settled)) {
+        if outcome.as_ref().err().is_none_or(NodeWriteError::is_settled) {
+            if outcome.is_ok() {
+                lease.invalidate_outside(shape);
+            }
             lease.release().await;
         }
         outcome
@@ -203,7 +208,7 @@ impl NodeWriter {
         Err(NodeWriteError::Contended { key })
     }
 
-    /// A document with a patch applied to it.
+    /// A document with a patch applied to it, and the mark that it has.
     pub(super) async fn applied(
         &self,
         name: &'static str,
@@ -212,7 +217,11 @@ impl NodeWriter {
     ) -> Result<String, NodeWriteError> {
         let (text, patch, limits) = (current.map(|current| current.text.clone()), patch.clone(), self.limits);
         let bytes = text.as_ref().map_or(0, Bytes::len) as u64;
-        self.cpu.run_document(bytes, move || patch.apply(name, text.as_deref(), &limits)).await?
+        let apply = move || {
+            let patched = patch.apply(name, text.as_deref(), &limits)?;
+            Ok(marked_as(patched, text.as_deref().unwrap_or_default()))
+        };
+        self.cpu.run_document(bytes, apply).await?
     }
 
     /// A document, which must have one of these versions if there are any.
@@ -251,17 +260,19 @@ impl NodeWriter {
         changed: &[ChangedNode],
     ) -> Result<(), NodeWriteError> {
         let key = document_key(&group.path, group.document)?;
-        let changes: Arc<[(CopyChange, String)]> =
-            changed.iter().filter_map(|node| group.change_of(node)).collect();
-        let added: u64 = changes.iter().map(|(change, _)| change.bytes()).sum();
         for attempt in 0..ATTEMPTS {
             pause(attempt).await;
             let Some(current) = self.read(&key).await? else { return Ok(()) };
-            let (text, limits, name) = (current.text.clone(), self.limits, group.document);
-            let changes = Arc::clone(&changes);
-            let apply = move || CopyChange::apply(&changes, name, &text, &limits);
-            let bytes = added.saturating_add(current.text.len() as u64);
-            let Some(text) = self.cpu.run_document(bytes, apply).await? else { return Ok(()) };
+            let Some(mut text) = self.with_copies(group, &current, changed).await? else { return Ok(()) };
+            // Others may have changed the nodes since, and these copies before. Of all that change them, the last one stores what its
+            // nodes' documents are then.
+            let present = self.present(changed).await?;
+            if present != changed {
+                let Some(of_present) = self.with_copies(group, &current, &present).await? else {
+                    return Ok(());
+                };
+                text = of_present;
+            }
             let (size, limit) = (text.len() as u64, self.limits.consolidated_bytes as u64);
             if size > limit {
                 return Err(NodeWriteError::store(&key, StoreError::ValueTooLarge { size, limit }));
@@ -273,6 +284,37 @@ impl NodeWriter {
             }
         }
         Err(NodeWriteError::Contended { key })
+    }
+
+    /// The document of a group with the copies of nodes; `None` if it has none, or they are true already.
+    async fn with_copies(
+        &self,
+        group: &GroupWithCopies,
+        current: &StoredDocument,
+        changed: &[ChangedNode],
+    ) -> Result<Option<String>, NodeWriteError> {
+        let changes: Vec<_> = changed.iter().filter_map(|node| group.change_of(node)).collect();
+        let added: u64 = changes.iter().map(|(change, _)| change.bytes()).sum();
+        let (text, limits, name) = (current.text.clone(), self.limits, group.document);
+        let bytes = added.saturating_add(text.len() as u64);
+        Ok(self.cpu.run_document(bytes, move || CopyChange::apply(&changes, name, &text, &limits)).await?)
+    }
+
+    /// Nodes that have changed, with their documents as they are stored now. Those that are gone are left out.
+    async fn present(&self, changed: &[ChangedNode]) -> Result<Vec<ChangedNode>, NodeWriteError> {
+        let present: Vec<_> = changed.iter().map(|node| self.present_node(node).boxed()).collect();
+        stream::iter(present).buffered(READS).try_collect().await
+    }
+
+    async fn present_node(&self, node: &ChangedNode) -> Result<ChangedNode, NodeWriteError> {
+        let CopyChange::Stored(documents) = &node.change else { return Ok(node.clone()) };
+        let mut texts = Vec::with_capacity(documents.len());
+        for (name, _text) in documents {
+            if let Some(stored) = self.read(&document_key(&node.path, name)?).await? {
+                texts.push((*name, String::from_utf8_lossy(&stored.text).into_owned()));
+            }
+        }
+        Ok(node.with_documents(texts))
     }
 
     /// A document; `None` if there is none.
