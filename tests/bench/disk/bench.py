@@ -4,9 +4,8 @@
 
 The store is a web server in this process with 30 ms before each answer. Latency: one client, one key after the other, at the
 store itself, and through zarrd: cold, and from the disk after a restart, with a check of each version and without. Throughput:
-raw keys from the disk by 16 connections of wrk, for keys that never change; contenders take turns, and the median counts. The
-servers have one core and the load another, as in `tests/bench/http`. Every answer is compared before anything is measured. Only
-ratios apply to other machines. Needs wrk and nginx.
+raw keys from the disk by 16 connections of wrk, for keys that never change; contenders take turns, and the median counts. Every
+answer is compared before anything is measured. Only ratios apply to other machines. Needs wrk and nginx.
 """
 
 import argparse
@@ -25,13 +24,7 @@ import time
 DELAY = 0.03
 KEYS = 200
 SIZES = [16 << 10, 256 << 10, 4 << 20]
-CORES = sorted(os.sched_getaffinity(0))
 SETTINGS = ["DECODED_SIZE", "INDEX_SIZE", "NODE_SIZE", "VALUE_SIZE", "ENCODED_SIZE"]
-
-
-def pinned(core, *command):
-    """A command on one core: servers on the first, the load on the last."""
-    return ["taskset", "-c", str(CORES[core]), *map(str, command)]
 
 
 def value(name):
@@ -86,7 +79,7 @@ def zarrd(store, folder, freshness):
         "ZARRD__MOUNTS__M__FRESHNESS": freshness,
         "ZARRD__LOG__LEVEL": "error",
     }
-    command = pinned(0, os.environ["ZARRD"], "serve", "--listen", "127.0.0.1:0")
+    command = [os.environ["ZARRD"], "serve", "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         port = int(re.search(r":(\d+)$", process.stdout.readline().strip())[1])
@@ -115,7 +108,7 @@ def nginx(store, folder):
             }} }}
         }}"""
     )
-    process = subprocess.Popen(pinned(0, "nginx", "-p", folder, "-c", folder / "nginx.conf"), stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(["nginx", "-p", folder, "-c", folder / "nginx.conf"], stderr=subprocess.DEVNULL)
     try:
         time.sleep(0.5)
         yield port, "/"
@@ -146,7 +139,7 @@ def throughput(place, size, folder):
         f'local n = 0\nrequest = function() n = (n + 7) % {KEYS}\n'
         f'return wrk.format("GET", "{prefix}{size}-" .. n) end\n'
     )
-    command = pinned(-1, "wrk", "-t1", "-c16", "-d3s", "-s", script, f"http://127.0.0.1:{port}")
+    command = ["wrk", "-t1", "-c16", "-d3s", "-s", script, f"http://127.0.0.1:{port}"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "Non-2xx" not in printed, printed
     return float(re.search(r"Requests/sec:\s+([\d.]+)", printed)[1])
