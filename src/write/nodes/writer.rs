@@ -267,6 +267,8 @@ impl NodeWriter {
             // Others may have changed the nodes since, and these copies before. Of all that change them, the last one stores what its
             // nodes' documents are then.
             let present = self.present(changed).await?;
+            let mut memory = Reservation::new(Some(&self.budget));
+            memory.grow(present.iter().map(|node| node.change.bytes()).sum())?;
             if present != changed {
                 let Some(of_present) = self.with_copies(group, &current, &present).await? else {
                     return Ok(());
