@@ -174,10 +174,12 @@ impl GroupStepWriter<'_> {
             Err(error) => return Err(AppendError::Undecided(error)),
         }
         match self.show(arrays, (start, stop)).await {
-            // All arrays have their shapes.
-            outcome @ (Ok(()) | Err(NodeWriteError::Incomplete { .. })) => {
-                group.clear_decided();
-                outcome?;
+            Ok((changed, are_all_shown)) => {
+                // As long as the step is decided, who has taken an array over gives it its shape.
+                if are_all_shown {
+                    group.clear_decided();
+                }
+                self.nodes.update_copies(&changed).await?;
                 Ok(Appended { start, stop, shape: Vec::new() })
             }
             Err(error) => {
@@ -277,19 +279,34 @@ impl GroupStepWriter<'_> {
         self.writer.write_guarded::<_, AppendError>(&array, &place, &part.append.elements, &mut guard).await
     }
 
-    /// Gives all arrays their shapes, and changes their copies above in one step for each group.
+    /// Gives all arrays their shapes. Returns those whose documents it has stored, and whether all have their shapes: one that another
+    /// server has taken over may get it a little later, from that one.
     async fn show(
         &self,
         arrays: &mut [Participant<'_>],
         (start, stop): (u64, u64),
-    ) -> Result<(), NodeWriteError> {
-        let mut changed = Vec::new();
+    ) -> Result<(Vec<ChangedNode>, bool), NodeWriteError> {
+        let (mut changed, mut are_all_shown) = (Vec::new(), true);
         for participant in arrays {
             let part = participant.part;
+            let mut is_lost = false;
             for attempt in 0.. {
                 pause(attempt).await;
                 if participant.length() != start {
                     break;
+                }
+                if is_lost {
+                    if attempt == ATTEMPTS {
+                        are_all_shown = false;
+                        break;
+                    }
+                    match self.nodes.array_document(&part.path, &part.opened).await {
+                        Ok(document) => participant.document = document,
+                        // It is erased, or another node is there.
+                        Err(NodeWriteError::ConditionFailed) => break,
+                        Err(error) => return Err(error),
+                    }
+                    continue;
                 }
                 match self.nodes.store_shape(&participant.document, participant.shape(stop)).await {
                     Ok(text) => {
@@ -298,19 +315,21 @@ impl GroupStepWriter<'_> {
                     }
                     Err(NodeWriteError::ConditionFailed) if attempt.saturating_add(1) < ATTEMPTS => {
                         match participant.lease.check().await {
-                            Ok(()) => {}
-                            // Who has it now has given the array its shape first, and may have changed that since.
-                            Err(LeaseError::Lost) => break,
+                            Ok(()) => {
+                                participant.document =
+                                    self.nodes.array_document(&part.path, &part.opened).await?;
+                            }
+                            // Who has it now gives the array its shape first, and may change that afterwards.
+                            Err(LeaseError::Lost) => is_lost = true,
                             Err(error) => return Err(error.into()),
                         }
-                        participant.document = self.nodes.array_document(&part.path, &part.opened).await?;
                     }
                     Err(error) => return Err(error),
                 }
             }
             participant.lease.finish();
         }
-        self.nodes.update_copies(&changed).await
+        Ok((changed, are_all_shown))
     }
 }
 
