@@ -103,6 +103,19 @@ async fn listings_are_complete_and_in_order() {
 }
 
 #[tokio::test]
+async fn prefixes_with_any_number_of_entries_are_listed_once() {
+    let names = |count: usize| (0..count).map(move |at| format!("{count:02}/{at:02}/zarr.json"));
+    let all: Vec<_> = (1..=33).flat_map(names).chain(["zarr.json".to_owned()]).collect();
+    let store = over(Zip::of(all.iter().map(|name| stored(name, name))).bytes()).await;
+    let root = store.list_dir(&prefix("")).await.unwrap();
+    let expected: Vec<_> = (1..=33).map(|count| prefix(&format!("{count:02}/"))).collect();
+    assert_eq!(root.prefixes, expected);
+    assert_eq!(root.keys.len(), 1, "what follows the last prefix is listed too");
+    let within = store.list_dir(&prefix("33/")).await.unwrap();
+    assert_eq!(within.prefixes.len(), 33);
+}
+
+#[tokio::test]
 async fn bytes_before_after_and_between_entries_do_no_harm() {
     let entries = || {
         let padded =
