@@ -1,12 +1,13 @@
 //! Writes that are made only as long as something else holds.
 //!
 //! The version of each stored value is read first, then it is checked whether the write is still allowed, and then the value is
-//! stored at that version. Who is not allowed any more because another writer has begun, cannot change what that one has stored. Until
-//! then no other write of this process changes the values ([`ValueTurn`](super::line::ValueTurn)).
+//! stored at that version. Who is not allowed any more because another writer has begun, cannot change what that one has stored, and
+//! sends nothing any more. Until then no other write of this process changes the values ([`ValueTurn`](super::line::ValueTurn)).
 
 use std::future::ready;
 use std::sync::Arc;
 
+use futures::future::FutureExt;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::array_writer::ArrayWriter;
@@ -30,6 +31,12 @@ pub(super) trait WriteGuard {
 
     /// Checks that it holds now.
     fn check(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Does work that it allows, and breaks it off once it does not.
+    fn hold<T: Send>(
+        &mut self,
+        work: impl Future<Output = T> + Send,
+    ) -> impl Future<Output = Result<T, Self::Error>> + Send;
 }
 
 /// Parts of stored values that are written while a guard allows it.
@@ -129,7 +136,8 @@ impl ArrayWriter {
             }
         });
         let written = stream::iter(write).buffer_unordered(concurrency);
-        Ok(written.try_filter_map(|changed| ready(Ok::<_, WriteError>(changed))).try_collect().await?)
+        let changed = written.try_filter_map(|changed| ready(Ok::<_, WriteError>(changed))).try_collect();
+        Ok(guard.hold(changed.boxed()).await??)
     }
 }
 

@@ -27,6 +27,7 @@ mod array_identity;
 mod array_writer;
 mod checks;
 mod chunk_part;
+mod each;
 mod error;
 mod guarded;
 mod lease;

@@ -1,6 +1,5 @@
 //! Appends against a naive model: random arrays, many clients, several servers, lost answers and owners that come too late.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use crate::support::strategies::case;
 
 const PLAIN: &str = "application/octet-stream";
 
-fn server(store: &SharedStore) -> Server {
+pub(crate) fn server(store: &SharedStore) -> Server {
     Server::build(Mount { writable: true, ..Mount::read_only("m", Arc::clone(store)) }).finish()
 }
 
@@ -33,20 +32,20 @@ fn with_length(body: impl Into<Vec<u8>>) -> (Vec<u8>, String) {
 }
 
 impl Server {
-    async fn append(&self, url: &str, body: impl Into<Vec<u8>>) -> Answer {
+    pub(crate) async fn append(&self, url: &str, body: impl Into<Vec<u8>>) -> Answer {
         let (body, length) = with_length(body);
         let headers = [("content-type", PLAIN), ("content-length", &length)];
         self.request("POST", &format!("/v1/data/m/{url}"), &headers, body).await
     }
 
-    async fn append_as(&self, key: &str, url: &str, body: impl Into<Vec<u8>>) -> Answer {
+    pub(crate) async fn append_as(&self, key: &str, url: &str, body: impl Into<Vec<u8>>) -> Answer {
         let (body, length) = with_length(body);
         let headers = [("content-type", PLAIN), ("content-length", &length), ("idempotency-key", key)];
         self.request("POST", &format!("/v1/data/m/{url}"), &headers, body).await
     }
 
     /// The same until it is neither refused because another server appends, nor of unknown outcome.
-    async fn append_until_done(&self, key: &str, url: &str, body: &[u8]) -> Value {
+    pub(crate) async fn append_until_done(&self, key: &str, url: &str, body: &[u8]) -> Value {
         for _ in 0..400 {
             let answer = self.append_as(key, url, body).await;
             if answer.status == 200 {
@@ -58,7 +57,7 @@ impl Server {
         panic!("{key} is never appended");
     }
 
-    async fn json(&self, url: &str) -> Value {
+    pub(crate) async fn json(&self, url: &str) -> Value {
         self.get(&format!("/v1/data/m/{url}{}format=json", if url.contains('?') { '&' } else { '?' }))
             .await
             .json()
@@ -66,7 +65,7 @@ impl Server {
 }
 
 /// An array of bytes, of which several rows share a stored value.
-fn log(rows: usize) -> Array {
+pub(crate) fn log(rows: usize) -> Array {
     Array::of(&[rows]).data_type(crate::support::data_types::data_type("uint8")).chunks(&[8]).uniform(0)
 }
 
@@ -307,6 +306,34 @@ async fn an_array_that_is_made_again_or_has_shrunk_has_each_append_that_is_ackno
 }
 
 #[tokio::test]
+async fn keys_of_an_erased_array_hold_up_no_append_to_the_next_one() {
+    let mount = Mount { writable: true, ..Mount::read_only("m", memory()) };
+    let server = Server::build(Mount { allow_prefix_delete: true, ..mount }).finish();
+    for round in 0..2_usize {
+        create(&server).await;
+        let keys: Vec<String> = (0..300).map(|number| format!("{round}-{number}")).collect();
+        let answers = join_all(keys.iter().map(|key| server.append_as(key, "a?append=0", [1]))).await;
+        let refused: Vec<&Answer> = answers.iter().filter(|answer| answer.status != 200).collect();
+        // Of 300 at once, those are refused that wait while more keys are used than are promised.
+        assert!(refused.len() <= 300 - 256, "{round}: {refused:?}");
+        for answer in refused {
+            answer.refuses(503, "contended", "its key may have been used since");
+        }
+        assert_eq!(server.request("DELETE", "/v1/nodes/m/a", &[], "").await.status, 204);
+    }
+    create(&server).await;
+    for key in ["one", "two", "three"] {
+        let answers = join_all(["a", "b"].map(|part| {
+            let (server, key) = (server.clone(), format!("{key}-{part}"));
+            async move { server.append_as(&key, "a?append=0", [1]).await }
+        }));
+        for answer in answers.await {
+            assert_eq!(answer.status, 200, "{key}: {:?}", answer.body);
+        }
+    }
+}
+
+#[tokio::test]
 async fn at_says_where_the_array_must_end() {
     let store = memory();
     log(3).store(&store, "a").await;
@@ -453,7 +480,7 @@ async fn beside_a_held_document<F: Future<Output = ()>>(meanwhile: impl FnOnce(A
 }
 
 /// Creates the same array of three elements again and again.
-async fn create(server: &Server) {
+pub(crate) async fn create(server: &Server) {
     let headers = [("content-type", "application/json")];
     let document = r#"{"shape": [3], "data_type": "uint8", "chunks": [8]}"#;
     let answer = server.request("PUT", "/v1/nodes/m/a", &headers, document).await;
@@ -707,273 +734,6 @@ async fn where_conditions_are_ignored_appending_is_not_supported() {
     let refused = server(&bucket.store()).append("a?append=0", [1]).await;
     assert_eq!(refused.status, 501, "{:?}", refused.body);
     assert_eq!(refused.json()["written"], false);
-}
-
-/// The names and the bytes of parts.
-type Parts = &'static [(&'static str, &'static [u8])];
-
-/// A body in parts.
-fn form(boundary: &str, parts: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut body = Vec::new();
-    for (name, bytes) in parts {
-        let head = format!(
-            "--{boundary}\r\ncontent-disposition: form-data; name=\"{name}\"; filename=\"f\"\r\ncontent-type: {PLAIN}\r\n\r\n"
-        );
-        body.extend_from_slice(head.as_bytes());
-        body.extend_from_slice(bytes);
-        body.extend_from_slice(b"\r\n");
-    }
-    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    body
-}
-
-impl Server {
-    async fn append_form(&self, key: &str, url: &str, parts: &[(&str, &[u8])]) -> Answer {
-        self.append_form_between("x", key, url, parts).await
-    }
-
-    /// The same with another text between the parts.
-    async fn append_form_between(
-        &self,
-        boundary: &str,
-        key: &str,
-        url: &str,
-        parts: &[(&str, &[u8])],
-    ) -> Answer {
-        let media_type = format!("multipart/form-data; boundary={boundary}");
-        let headers = [("content-type", media_type.as_str()), ("idempotency-key", key)];
-        self.request("POST", &format!("/v1/data/m/{url}"), &headers, form(boundary, parts)).await
-    }
-}
-
-/// A group with arrays of this length: one of bytes, one of pairs of them, and consolidated metadata.
-async fn dataset(store: &SharedStore, length: usize) {
-    log(length).store(store, "g/t").await;
-    let pairs = Array::of(&[length, 2]).data_type(crate::support::data_types::data_type("uint8"));
-    pairs.chunks(&[4, 2]).uniform(0).store(store, "g/sub/p").await;
-    let copies = server(store).get("/store/m/g/zarr.json?consolidated").await;
-    assert_eq!(copies.status, 404);
-    put(store, "g/zarr.json", r#"{"zarr_format":3,"node_type":"group"}"#).await;
-    let copies = server(store).get("/store/m/g/zarr.json?consolidated").await;
-    put(store, "g/zarr.json", copies.body).await;
-}
-
-async fn shapes(server: &Server) -> [Value; 4] {
-    let copies = server.get("/store/m/g/zarr.json").await.json();
-    let copy = |path: &str| copies["consolidated_metadata"]["metadata"][path]["shape"].clone();
-    let own =
-        async |path: &str| server.get(&format!("/store/m/g/{path}/zarr.json")).await.json()["shape"].clone();
-    [own("t").await, own("sub/p").await, copy("t"), copy("sub/p")]
-}
-
-#[tokio::test]
-async fn arrays_of_a_group_grow_in_one_step() {
-    let store = memory();
-    dataset(&store, 3).await;
-    let server = server(&store);
-    let parts: [(&str, &[u8]); 2] = [("t", &[1, 2]), ("sub/p", &[3, 4, 5, 6])];
-    let answer = server.append_form("one", "g?append=0&at=3", &parts).await;
-    assert_eq!(answer.status, 200, "{:?}", answer.body);
-    assert_eq!(answer.json(), json!({"start": 3, "stop": 5}));
-    assert_eq!(shapes(&server).await, [json!([5]), json!([5, 2]), json!([5]), json!([5, 2])]);
-    assert_eq!(server.json("g/sub/p?slice=3:").await, json!([[3, 4], [5, 6]]));
-    // Sent again, it is answered; with other elements, refused.
-    assert_eq!(server.append_form("one", "g?append=0&at=3", &parts).await.json(), answer.json());
-    let again = server.append_form_between("another", "one", "g?append=0&at=3", &parts).await;
-    assert_eq!(again.json(), answer.json(), "{:?}", again.body);
-    let other = server.append_form("one", "g?append=0&at=3", &[("t", &[9]), ("sub/p", &[9, 9])]).await;
-    other.refuses(422, "idempotency-key-used", "other elements");
-    // Arrays of different lengths do not grow together.
-    assert_eq!(server.append("g/t?append=0", [7]).await.status, 200);
-    let refused = server.append_form("two", "g?append=0", &[("t", &[9]), ("sub/p", &[9, 9])]).await;
-    refused.refuses(409, "different-lengths", "one is longer");
-    assert_eq!(refused.json()["written"], false);
-    assert_eq!(server.json("g/t").await, json!([0, 0, 0, 1, 2, 7]));
-}
-
-#[tokio::test]
-async fn appends_of_many_clients_to_a_group_all_come_through() {
-    let directory = tempfile::tempdir().unwrap();
-    let options = LocalOptions { writable: true, ..LocalOptions::default() };
-    let store: SharedStore = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
-    dataset(&store, 0).await;
-    let server = server(&store);
-    let clients = (0..8_u8).map(|client| {
-        let server = server.clone();
-        tokio::spawn(async move {
-            for number in 0..12_u8 {
-                let parts: [(&str, &[u8]); 2] = [("t", &[client]), ("sub/p", &[client, number])];
-                let answer = server.append_form(&format!("{client}-{number}"), "g?append=0", &parts).await;
-                assert_eq!(answer.status, 200, "{answer:?}");
-            }
-        })
-    });
-    for client in join_all(clients).await {
-        client.unwrap();
-    }
-    let clients: Vec<u64> = serde_json::from_value(server.json("g/t").await).unwrap();
-    let pairs: Vec<[u64; 2]> = serde_json::from_value(server.json("g/sub/p").await).unwrap();
-    assert_eq!(clients, pairs.iter().map(|[client, _]| *client).collect::<Vec<_>>());
-    let expected: BTreeSet<[u64; 2]> =
-        (0..8).flat_map(|client| (0..12).map(move |number| [client, number])).collect();
-    assert_eq!(pairs.iter().copied().collect::<BTreeSet<_>>(), expected);
-    assert_eq!(pairs.len(), expected.len());
-}
-
-#[tokio::test]
-async fn an_array_of_a_group_that_is_made_again_gets_the_elements_again() {
-    let store = memory();
-    let mount = Mount { writable: true, ..Mount::read_only("m", Arc::clone(&store)) };
-    let server = Server::build(Mount { allow_prefix_delete: true, ..mount }).finish();
-    let headers = [("content-type", "application/json")];
-    let create = async |length: u64| {
-        let body = json!({"shape": [length], "data_type": "uint8", "chunks": [8]}).to_string();
-        assert_eq!(server.request("PUT", "/v1/nodes/m/g/t", &headers, body).await.status, 201);
-    };
-    create(0).await;
-    let parts: [(&str, &[u8]); 1] = [("t", &[1, 2])];
-    let first = server.append_form("one", "g?append=0", &parts).await;
-    assert_eq!(first.json(), json!({"start": 0, "stop": 2}), "{:?}", first.body);
-    assert_eq!(server.append_form("one", "g?append=0", &parts).await.json(), first.json(), "done once");
-    assert_eq!(server.request("DELETE", "/v1/nodes/m/g/t", &[], "").await.status, 204);
-    // It is longer than the append was.
-    create(5).await;
-    let again = server.append_form("one", "g?append=0", &parts).await;
-    assert_eq!(again.json(), json!({"start": 5, "stop": 7}), "{:?}", again.body);
-    assert_eq!(server.json("g/t").await, json!([0, 0, 0, 0, 0, 1, 2]));
-}
-
-#[tokio::test]
-async fn bad_parts_are_refused_by_name_and_leave_the_store_as_it_was() {
-    let store = memory();
-    dataset(&store, 3).await;
-    let before = contents(&store).await;
-    let server = server(&store);
-    let cases: [(&str, Parts, u16, &str); 8] = [
-        ("g?append=0", &[], 400, "invalid-request"),
-        ("g?append=0", &[("t", &[1]), ("x", &[1])], 404, "not-found"),
-        ("g?append=0", &[("t", &[1]), ("t", &[1])], 400, "invalid-request"),
-        ("g?append=0", &[("t", &[1]), ("sub", &[1])], 404, "not-found"),
-        ("g?append=0", &[("t", &[1]), ("../g/t", &[1])], 400, "invalid-request"),
-        ("g?append=0", &[("t", &[1, 2]), ("sub/p", &[1, 2])], 400, "shape-mismatch"),
-        ("g?append=0", &[("t", &[1]), ("sub/p", &[1])], 400, "shape-mismatch"),
-        ("g/t?append=0", &[("", &[1])], 400, "invalid-request"),
-    ];
-    for (url, parts, status, code) in cases {
-        let answer = server.append_form("k", url, parts).await;
-        answer.refuses(status, code, &format!("{url} {parts:?}"));
-        assert_eq!(answer.json()["written"], false, "{url} {parts:?}");
-    }
-    let headers = [("content-type", "multipart/form-data; boundary=x")];
-    let cut = form("x", &[("t", &[1])]);
-    let answer =
-        server.request("POST", "/v1/data/m/g?append=0", &headers, cut[..cut.len() - 9].to_vec()).await;
-    answer.refuses(400, "invalid-request", "a body that ends early");
-    assert_eq!(contents(&store).await, before);
-}
-
-/// A server breaks off in a step of a group, at a request of this kind and key; another one goes on, by an append to the group or
-/// to one array of it.
-async fn break_off_in_a_step(key: &'static str, nth: usize, by_array: bool, is_decided: bool) {
-    let bucket = TestS3::start().await;
-    dataset(&bucket.store(), 3).await;
-    let [late, prompt] = [server(&bucket.store()), server(&bucket.store())];
-    bucket.inject(vec![Rule { kinds: vec![Kind::Put], key, when: When::Nth(nth), fault: Fault::Wait }], 1);
-    let parts: [(&str, &[u8]); 2] = [("t", &[1]), ("sub/p", &[1, 1])];
-    let held = tokio::spawn(async move {
-        let answer = late.append_form("late", "g?append=0", &parts).await;
-        (late, answer)
-    });
-    bucket.until_one_waits().await;
-    end_leases(&bucket);
-    let before = if is_decided { 4 } else { 3 };
-    if by_array {
-        let answer = prompt.append_until_done("prompt", "g/t?append=0", &[2]).await;
-        assert_eq!(answer["start"], before);
-    } else {
-        let answer = prompt.append_form("prompt", "g?append=0", &[("t", &[2]), ("sub/p", &[2, 2])]).await;
-        assert_eq!(answer.json(), json!({"start": before, "stop": before + 1}), "{:?}", answer.body);
-    }
-    bucket.go_on();
-    let (late, answer) = held.await.unwrap();
-    let mut is_there = answer.status == 200;
-    if !is_there && !by_array {
-        // Sent again, it is done once.
-        let again = late.append_form("late", "g?append=0", &parts).await;
-        assert_eq!(again.status, 200, "{:?} {:?}", answer.body, again.body);
-        is_there = true;
-    }
-    for server in [late, prompt] {
-        let t = server.json("g/t").await;
-        let p = server.json("g/sub/p").await;
-        let (t, p) = (t.as_array().unwrap(), p.as_array().unwrap());
-        let count = |row: u64| t.iter().filter(|element| element.as_u64() == Some(row)).count();
-        assert_eq!((count(1), count(2)), (usize::from(is_there || is_decided), 1), "{t:?} {p:?}");
-        if !by_array {
-            let firsts: Vec<&Value> = p.iter().map(|pair| &pair[0]).collect();
-            assert_eq!(firsts, t.iter().collect::<Vec<_>>());
-        }
-    }
-}
-
-/// Lets all leases of owners end, as time does.
-fn end_leases(bucket: &TestS3) {
-    for key in bucket.keys().into_iter().filter(|key| key.contains("/appends/")) {
-        let key = key.strip_prefix("some/prefix/").unwrap().to_owned();
-        let mut record: Value = serde_json::from_slice(&bucket.value(&key).unwrap()).unwrap();
-        if record["until"] != 0 {
-            record["until"] = json!(1);
-            bucket.insert(&key, record.to_string());
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_step_that_was_not_decided_never_is() {
-    for by_array in [false, true] {
-        break_off_in_a_step("g/t/c/0", 0, by_array, false).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_step_that_was_decided_is_finished_by_who_comes_next() {
-    for by_array in [false, true] {
-        break_off_in_a_step("g/t/zarr.json", 0, by_array, true).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_step_that_failed_the_next_one_waits_for_no_lease() {
-    let parts: [(&str, &[u8]); 2] = [("t", &[1]), ("sub/p", &[1, 1])];
-    // The documents are read under the leases; the shape is refused after the step was decided.
-    for (kind, fault, is_decided) in
-        [(Kind::Get, Fault::Status(403), false), (Kind::Put, Fault::Status(412), true)]
-    {
-        let bucket = TestS3::start().await;
-        dataset(&bucket.store(), 3).await;
-        let [one, other] = [server(&bucket.store()), server(&bucket.store())];
-        let lease = Rule { kinds: vec![Kind::Put], key: "/appends/", when: When::Nth(0), fault: Fault::Wait };
-        bucket.inject(vec![lease], 1);
-        let append = tokio::spawn(async move { one.append_form("one", "g?append=0", &parts).await });
-        bucket.until_one_waits().await;
-        bucket
-            .inject(vec![Rule { kinds: vec![kind], key: "g/sub/p/zarr.json", when: When::Always, fault }], 1);
-        bucket.go_on();
-        let failed = append.await.unwrap();
-        assert!(failed.status.is_client_error() || failed.status.is_server_error(), "{failed:?}");
-        assert!(bucket.heal() > 0);
-        let records: Vec<String> =
-            bucket.keys().into_iter().filter(|key| key.contains("/appends/")).collect();
-        assert!(records.len() > 1, "{failed:?}");
-        for key in records {
-            let record = bucket.value(key.strip_prefix("some/prefix/").unwrap()).unwrap();
-            let until = serde_json::from_slice::<Value>(&record).unwrap()["until"].as_u64().unwrap();
-            assert!(until <= u64::from(is_decided), "{key} is held until {until}");
-        }
-        let appended = other.append_form("other", "g?append=0", &parts).await;
-        let start = if is_decided { 4 } else { 3 };
-        assert_eq!(appended.json(), json!({"start": start, "stop": start + 1}), "{appended:?}");
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

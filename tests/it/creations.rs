@@ -212,6 +212,27 @@ async fn of_a_node_and_a_creation_at_the_same_path_one_is_made_and_it_has_its_ow
     assert_eq!(other.elements_of("t").await, json!(WHOLE));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_creation_is_not_acknowledged_for_the_elements_of_another() {
+    let (bucket, [one, other]) = prepared().await;
+    let document = wait_at(Kind::Put, "g/sub/t/zarr.json", 0);
+    let making = until_it_waits(&bucket, document, Making::Create.run(one.clone())).await;
+    for key in records(&bucket) {
+        let key = key.strip_prefix("some/prefix/").unwrap().to_owned();
+        let mut record: Value = serde_json::from_slice(&bucket.value(&key).unwrap()).unwrap();
+        record["until"] = json!(1);
+        bucket.insert(&key, record.to_string());
+    }
+    assert_eq!(other.erase_node("g/sub/t").await.status, 204);
+    let others: Vec<u8> = vec![9; LONG.len()];
+    let made = other.request("PUT", "/v1/data/m/g/sub/t?create&format=npy", &[], npy_of(&others)).await;
+    assert_eq!(made.status, 201, "{:?}", made.body);
+    bucket.go_on();
+    let answer = making.await.unwrap();
+    assert!(!answer.status.is_success(), "{answer:?}");
+    assert_eq!(other.bytes_of("g/sub/t").await, others);
+}
+
 #[tokio::test]
 async fn values_of_a_creation_that_failed_are_in_no_other_array() {
     let (bucket, [one, other]) = prepared().await;

@@ -50,6 +50,7 @@ mod fixtures;
 mod formats;
 mod full_disk;
 mod geotiff;
+mod group_appends;
 mod hierarchy;
 mod hostile;
 mod hostile_memory;

@@ -11,7 +11,6 @@ use super::rows::{Append, Appended, check_array, end_of, joined};
 use crate::array::OpenNode;
 use crate::cpu::ComputePool;
 use crate::key::NodePath;
-use crate::write::guarded::WriteGuard;
 use crate::write::lease::{ArrayLease, LeaseError, LeaseOwner, RecordedAppend};
 use crate::write::nodes::{ArrayDocument, ChangedNode};
 use crate::write::pause::{ATTEMPTS, pause};

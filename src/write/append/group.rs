@@ -1,6 +1,9 @@
 //! [`GroupAppend`]: elements for the ends of several arrays of a group, which grow in one step.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+
+use futures::future::FutureExt;
 
 use super::appender::AppendWriter;
 use super::error::AppendError;
@@ -8,7 +11,7 @@ use super::guard::AppendGuard;
 use super::rows::{Append, Appended, check_array, end_of};
 use crate::array::{Array, OpenNode};
 use crate::key::NodePath;
-use crate::write::guarded::WriteGuard;
+use crate::write::each::each;
 use crate::write::lease::{
     AppendKey, ArrayLease, DecidedStep, GroupStep, LeaseError, LeaseOwner, RecordedAppend,
 };
@@ -132,15 +135,10 @@ impl GroupStepWriter<'_> {
         arrays: &mut Vec<Participant<'s>>,
     ) -> Result<Appended, AppendError> {
         self.finish_decided(owner, group).await?;
-        for part in &self.append.parts {
-            let (document, lease) = self.nodes.take_settled(&part.path, &part.opened, owner).await?;
-            arrays.push(Participant { part, lease, document });
-        }
+        self.take_leases(owner, arrays).await?;
         if let Some(done) = self.done(group, arrays)? {
             // What another server has appended since could be taken for what was pending before.
-            for participant in &mut *arrays {
-                participant.lease.check().await?;
-            }
+            check_leases(arrays).await?;
             group.check().await?;
             return Ok(done);
         }
@@ -149,22 +147,20 @@ impl GroupStepWriter<'_> {
         }
         let (start, stop) = self.place(arrays)?;
         let step = GroupStep { group: self.append.group.as_str().to_owned(), id: owner.name().to_owned() };
-        for participant in &mut *arrays {
+        let stored = arrays.iter_mut().map(|participant| {
             let shape = participant.shape(stop);
             let axis = participant.part.append.axis;
             // With its key, which an array that is created again does not have.
             let (key, step) = (self.append.key.clone(), Some(step.clone()));
             let pending = RecordedAppend { key, axis, start, stop, shape, step };
-            participant.lease.note(vec![pending]).await?;
-        }
-        for number in 0..arrays.len() {
-            if let Some(participant) = arrays.get_mut(number) {
-                self.store_elements(participant, start, stop).await?;
+            async move {
+                participant.lease.note(vec![pending]).await?;
+                self.store_elements(participant, start, stop).await
             }
-            for participant in &mut *arrays {
-                participant.lease.check().await?;
-            }
-        }
+            .boxed()
+        });
+        each(stored.collect()).await?;
+        check_leases(arrays).await?;
         let paths = arrays.iter().map(|participant| participant.part.path.as_str().to_owned()).collect();
         let key = self.append.key.clone();
         let done = RecordedAppend { key, axis: 0, start, stop, shape: Vec::new(), step: None };
@@ -190,6 +186,35 @@ impl GroupStepWriter<'_> {
                 Err(AppendError::Unknown(Box::new(error)))
             }
         }
+    }
+
+    /// Takes the leases of all arrays: that of the first one before the others, so that of two that append to the same arrays one has them
+    /// all. Those that were taken are in the list also after a failure.
+    async fn take_leases<'s>(
+        &'s self,
+        owner: &LeaseOwner,
+        arrays: &mut Vec<Participant<'s>>,
+    ) -> Result<(), AppendError> {
+        let take = |part: &'s GroupPart| {
+            let owner = owner.clone();
+            async move {
+                let taken = self.nodes.take_settled(&part.path, &part.opened, &owner).await;
+                taken.map(|(document, lease)| Participant { part, lease, document })
+            }
+            .boxed()
+        };
+        let mut parts = self.append.parts.iter();
+        let Some(first) = parts.next() else { return Ok(()) };
+        arrays.push(take(first).await?);
+        let others = parts.map(|part| take(part).map(Ok::<_, Infallible>).boxed());
+        let mut outcome = Ok(());
+        for taken in each(others.collect()).await.unwrap_or_else(|never| match never {}) {
+            match taken {
+                Ok(participant) => arrays.push(participant),
+                Err(error) => outcome = Err(error.into()),
+            }
+        }
+        outcome
     }
 
     /// Finishes the step that was decided last, if its owner broke off before its arrays had their shapes.
@@ -284,34 +309,43 @@ impl GroupStepWriter<'_> {
     async fn show(
         &self,
         arrays: &mut [Participant<'_>],
-        (start, stop): (u64, u64),
+        place: (u64, u64),
     ) -> Result<(Vec<ChangedNode>, bool), NodeWriteError> {
-        let (mut changed, mut are_all_shown) = (Vec::new(), true);
-        for participant in arrays {
-            let part = participant.part;
-            let mut is_lost = false;
-            for attempt in 0.. {
-                pause(attempt).await;
-                if participant.length() != start {
-                    break;
+        let shown = each(arrays.iter_mut().map(|array| self.show_array(array, place).boxed()).collect());
+        let shown: Vec<Shown> = shown.await?;
+        let are_all_shown = !shown.iter().any(|shown| matches!(shown, Shown::Later));
+        let stored = |shown| if let Shown::Stored(changed) = shown { Some(changed) } else { None };
+        Ok((shown.into_iter().filter_map(stored).collect(), are_all_shown))
+    }
+
+    /// Gives an array its shape.
+    async fn show_array(
+        &self,
+        participant: &mut Participant<'_>,
+        (start, stop): (u64, u64),
+    ) -> Result<Shown, NodeWriteError> {
+        let part = participant.part;
+        let mut is_lost = false;
+        let mut attempt = 0;
+        let shown = loop {
+            pause(attempt).await;
+            if participant.length() != start {
+                break Shown::ByAnother;
+            }
+            if is_lost {
+                if attempt == ATTEMPTS {
+                    break Shown::Later;
                 }
-                if is_lost {
-                    if attempt == ATTEMPTS {
-                        are_all_shown = false;
-                        break;
-                    }
-                    match self.nodes.array_document(&part.path, &part.opened).await {
-                        Ok(document) => participant.document = document,
-                        // It is erased, or another node is there.
-                        Err(NodeWriteError::ConditionFailed) => break,
-                        Err(error) => return Err(error),
-                    }
-                    continue;
+                match self.nodes.array_document(&part.path, &part.opened).await {
+                    Ok(document) => participant.document = document,
+                    // It is erased, or another node is there.
+                    Err(NodeWriteError::ConditionFailed) => break Shown::ByAnother,
+                    Err(error) => return Err(error),
                 }
+            } else {
                 match self.nodes.store_shape(&participant.document, participant.shape(stop)).await {
                     Ok(text) => {
-                        changed.push(ChangedNode::stored(&part.path, &participant.document, text));
-                        break;
+                        break Shown::Stored(ChangedNode::stored(&part.path, &participant.document, text));
                     }
                     Err(NodeWriteError::ConditionFailed) if attempt.saturating_add(1) < ATTEMPTS => {
                         match participant.lease.check().await {
@@ -327,10 +361,26 @@ impl GroupStepWriter<'_> {
                     Err(error) => return Err(error),
                 }
             }
-            participant.lease.finish();
-        }
-        Ok((changed, are_all_shown))
+            attempt += 1;
+        };
+        participant.lease.finish();
+        Ok(shown)
     }
+}
+
+/// Whether an array has its shape after a step.
+enum Shown {
+    /// Its document was stored.
+    Stored(ChangedNode),
+    /// Another server has given it the shape, or has erased or changed it since.
+    ByAnother,
+    /// Another server has the array, and gives it the shape.
+    Later,
+}
+
+/// Checks that the leases of all arrays are held.
+async fn check_leases(arrays: &mut [Participant<'_>]) -> Result<(), LeaseError> {
+    each(arrays.iter_mut().map(|participant| participant.lease.check().boxed()).collect()).await.map(drop)
 }
 
 impl Participant<'_> {

@@ -32,4 +32,8 @@ impl WriteGuard for AppendGuard<'_> {
             None => Err(WriteError::Replaced { path: self.path.clone() }.into()),
         }
     }
+
+    async fn hold<T: Send>(&mut self, work: impl Future<Output = T> + Send) -> Result<T, AppendError> {
+        Ok(self.lease.hold(work).await?)
+    }
 }

@@ -12,7 +12,6 @@ use super::record::{DecidedStep, GroupStep, LEASE, LeaseOwner, LeasePlace, Lease
 use crate::key::NodePath;
 use crate::store::{Store, Version};
 use crate::units::Clock;
-use crate::write::guarded::WriteGuard;
 use crate::write::pause::{ATTEMPTS, pause};
 
 /// A lease with less than this left is renewed before anything is stored under it.
@@ -29,7 +28,7 @@ pub(in crate::write) struct ArrayLease {
     pub(super) record: LeaseRecord,
     pub(super) version: Version,
     clock: Clock,
-    ends: Instant,
+    pub(super) ends: Instant,
     /// When the record was first read to take the lease, and how many keys had been used.
     first_read: (Instant, u64),
     /// Whether there was no record before.
@@ -275,27 +274,23 @@ impl ArrayLease {
         self.ends.saturating_duration_since(Instant::now()) >= LEAST_LEFT
     }
 
+    /// Checks that the lease is still held, by what is stored now.
+    ///
+    /// # Errors
+    /// [`LeaseError::Lost`]; a failure of the backend.
+    pub(in crate::write) async fn check(&mut self) -> Result<(), LeaseError> {
+        if !self.has_time() {
+            return self.store().await;
+        }
+        if self.place.is_unchanged(&self.version).await? { Ok(()) } else { Err(LeaseError::Lost) }
+    }
+
     async fn store(&mut self) -> Result<(), LeaseError> {
         let ends = extend(&mut self.record, self.clock);
         let stored = self.place.replace(&self.record, Some(&self.version)).await?;
         self.version = stored.ok_or(LeaseError::Lost)?;
         self.ends = ends;
         Ok(())
-    }
-}
-
-impl WriteGuard for ArrayLease {
-    type Error = LeaseError;
-
-    /// Checks that the lease is still held, by what is stored now.
-    ///
-    /// # Errors
-    /// [`LeaseError::Lost`]; a failure of the backend.
-    async fn check(&mut self) -> Result<(), LeaseError> {
-        if !self.has_time() {
-            return self.store().await;
-        }
-        if self.place.is_unchanged(&self.version).await? { Ok(()) } else { Err(LeaseError::Lost) }
     }
 }
 

@@ -58,8 +58,7 @@ impl ArrayLease {
     /// Ends the lease of a node that is stored now, or of a path where all is erased: nothing was appended to either.
     pub(in crate::write) async fn end_made(mut self) {
         self.record.is_making = false;
-        self.record.pending.clear();
-        self.record.done.clear();
+        self.record.clear_appends();
         self.is_unsettled = false;
         self.end().await;
     }

@@ -39,6 +39,9 @@ pub(super) struct LeaseRecord {
     /// How many appends with a key were done.
     #[serde(default)]
     pub(super) keys_used: u64,
+    /// How many of these were appended to an earlier array at the path: no one asks for them any more.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub(super) keys_before: u64,
     /// Of a group: the last step that was decided. Its arrays may not have their shapes yet.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) decided: Option<DecidedStep>,
@@ -136,9 +139,10 @@ impl LeaseRecord {
         now < self.until && self.until <= now.saturating_add(lease.saturating_mul(2))
     }
 
-    /// Invalidates the appends that are not in this shape: they stay in their places, so that the number of keys that are kept is right, and are
-    /// in no shape from now on.
+    /// Invalidates the appends that are not in the shape of the array that is there: they stay in their places, so that the number of keys
+    /// that are kept is right, and are in no shape from now on. The mark of a creation ends, as another client has made the array.
     pub(super) fn invalidate_outside(&mut self, shape: &[u64]) {
+        self.is_making = false;
         for append in self.done.iter_mut().filter(|append| !append.is_in_shape(shape)) {
             append.stop = u64::MAX;
         }
@@ -186,16 +190,29 @@ impl LeaseRecord {
         Err(LeaseError::TooLong)
     }
 
+    /// Has nothing pending and no append done, as there is another array at the path, or none.
+    pub(super) fn clear_appends(&mut self) {
+        self.pending.clear();
+        self.done.clear();
+        self.keys_before = self.keys_used;
+    }
+
     /// Whether the keys are kept that were used since there were this many, and as many before as are promised.
     pub(super) fn has_keys_since(&self, keys_used: u64) -> bool {
         let kept = self.done.len() as u64;
-        self.keys_used <= kept || self.keys_used.saturating_sub(keys_used) <= kept / 2
+        let of_array = self.keys_used.saturating_sub(self.keys_before);
+        of_array <= kept || self.keys_used.saturating_sub(keys_used) <= kept / 2
     }
 
     /// The append with a key of this name.
     pub(super) fn done_as(&self, name: &str) -> Option<&RecordedAppend> {
         self.done.iter().rev().find(|append| append.key.as_ref().is_some_and(|key| key.name == name))
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The place of the record of one array.
@@ -330,6 +347,17 @@ mod tests {
         assert!(record.done_as("1").is_none() && record.done_as("2").is_some());
         // One that arrived then may be one of the 256 before.
         assert!(record.has_keys_since(257) && !record.has_keys_since(256));
+    }
+
+    #[test]
+    fn keys_of_an_earlier_array_are_not_missed() {
+        let mut record = LeaseRecord::default();
+        record.finish((1..=300).map(|number| append(&number.to_string(), number)));
+        record.clear_appends();
+        record.finish((1..=200).map(|number| append(&format!("new-{number}"), number)));
+        assert!(record.done_as("1").is_none() && record.has_keys_since(300) && record.has_keys_since(0));
+        record.finish((1..=400).map(|number| append(&format!("newer-{number}"), number)));
+        assert!(!record.has_keys_since(500), "of the first 200, 88 are not kept");
     }
 
     #[test]

@@ -10,7 +10,6 @@ use super::error::NodeWriteError;
 use super::writer::NodeWriter;
 use crate::key::{NodePath, StoreKey};
 use crate::store::StoreError;
-use crate::write::guarded::WriteGuard;
 use crate::write::lease::{ArrayLease, LeaseError};
 use crate::write::uncached::as_stored;
 

@@ -47,6 +47,11 @@ impl WriteGuard for &DocumentGuard<'_> {
         let condition = WriteCondition::IfVersion(self.version.clone());
         condition.check(info.as_ref()).map_err(|_other| NodeWriteError::ConditionFailed)
     }
+
+    /// A later version does not break the work off: chunks are changed at their own versions.
+    async fn hold<T: Send>(&mut self, work: impl Future<Output = T> + Send) -> Result<T, NodeWriteError> {
+        Ok(work.await)
+    }
 }
 
 /// A change of an array's shape.

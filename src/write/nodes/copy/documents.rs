@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::copied_document::{CopiedDocument, steps};
-use super::each::{BATCH, each};
 use super::error::NodeCopyError;
 use super::node_copy::{NodeCopy, NodeTransfer};
 use super::plan::NodeCopyPlan;
@@ -12,7 +11,7 @@ use super::values::leased;
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::ZarrFormat;
 use crate::store::{StoreError, ValueBody, Version, WriteCondition};
-use crate::write::guarded::WriteGuard;
+use crate::write::each::{BATCH, each};
 use crate::write::nodes::changed_node::{ChangedNode, GroupWithCopies};
 use crate::write::nodes::consolidated_copies::{CopyChange, ZMETADATA};
 use crate::write::nodes::documents::{ZARR_JSON, ZARRAY, ZGROUP};

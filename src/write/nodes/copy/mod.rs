@@ -18,7 +18,6 @@
 mod copied_document;
 mod copied_versions;
 mod documents;
-mod each;
 mod error;
 mod in_flight;
 mod node_copy;

@@ -5,13 +5,13 @@ use std::cmp::Ordering;
 use futures::stream::{BoxStream, TryStreamExt};
 
 use super::copied_document::{CopiedDocument, document_name};
-use super::each::{BATCH, each};
 use super::error::NodeCopyError;
 use super::node_copy::{NodeCopy, NodePlace};
 use crate::hierarchy::HierarchyError;
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::ZarrFormat;
 use crate::store::{ByteRange, Extent, ListEntry, Reservation, StoreError};
+use crate::write::each::{BATCH, each};
 use crate::write::lease::ArrayLease;
 use crate::write::nodes::error::NodeWriteError;
 use crate::write::uncached::as_stored;

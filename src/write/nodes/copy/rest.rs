@@ -10,12 +10,12 @@ use futures::stream::{TryChunksError, TryStreamExt};
 
 use super::copied_document::{CopiedDocument, document_name};
 use super::copied_versions::CopiedVersions;
-use super::each::{BATCH, each};
 use super::error::NodeCopyError;
 use super::node_copy::{NodeCopy, NodePlace, NodeTransfer};
 use super::plan::NodeCopyPlan;
 use super::values::leased;
 use crate::store::{Extent, ListEntry, Reservation, StoreError, Version};
+use crate::write::each::{BATCH, each};
 use crate::write::nodes::error::NodeWriteError;
 use crate::write::uncached::as_stored;
 

@@ -6,12 +6,12 @@ use futures::stream::{TryChunksError, TryStreamExt};
 
 use super::copied_document::{CopiedDocument, document_name, steps};
 use super::copied_versions::CopiedVersions;
-use super::each::{BATCH, each};
 use super::error::NodeCopyError;
 use super::node_copy::NodeCopy;
 use super::plan::NodeCopyPlan;
 use crate::key::StoreKey;
 use crate::store::{ListEntry, StoreError, Version, WriteCondition};
+use crate::write::each::{BATCH, each};
 use crate::write::nodes::changed_node::ChangedNode;
 use crate::write::nodes::consolidated_copies::CopyChange;
 use crate::write::uncached::as_stored;
@@ -81,7 +81,7 @@ impl NodeCopy {
         while let Some(batch) = batches.try_next().await.map_err(next)? {
             let erased = batch.into_iter().map(|entry| async move {
                 let version = &entry.info.version;
-                Ok(versions.has(from.relative(&entry.key), version)
+                Ok::<_, NodeCopyError>(versions.has(from.relative(&entry.key), version)
                     && self.erase_copied(&entry.key, version).await?)
             });
             let others = each(erased.collect()).await?.into_iter().filter(|is_erased| !is_erased).count();

@@ -9,14 +9,13 @@ use futures::stream::{TryChunksError, TryStreamExt};
 
 use super::copied_document::document_name;
 use super::copied_versions::CopiedVersions;
-use super::each::{BATCH, each};
 use super::error::NodeCopyError;
 use super::in_flight::CopiesInFlight;
 use super::node_copy::{NodeCopy, NodeTransfer};
 use super::plan::NodeCopyPlan;
 use crate::key::StoreKey;
 use crate::store::{ByteRange, ListEntry, StoreError, ValueInfo, ValueStream, WriteCondition};
-use crate::write::guarded::WriteGuard;
+use crate::write::each::{BATCH, each};
 use crate::write::lease::ArrayLease;
 use crate::write::nodes::error::NodeWriteError;
 use crate::write::pause::{ATTEMPTS, pause};
