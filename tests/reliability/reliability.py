@@ -12,6 +12,7 @@ import appends
 import cuts
 import disk_cuts
 import documents
+import element_cuts
 import elements
 import fair
 import keys
@@ -48,6 +49,7 @@ PARTS = {
     "overload": overload.run,
     "documents": documents.run,
     "elements": elements.run,
+    "element_cuts": element_cuts.run,
     "appends": appends.run,
     "long_put": long_put.run,
     "leaks": leaks.run,
