@@ -313,13 +313,18 @@ impl Permit {
         if wanted < has {
             self.gate.shrink(&mut self.ask, has - wanted);
         } else if wanted > has && wanted > self.most_units() {
-            return Err(BudgetExceeded::Ever { limit: self.most_units().saturating_mul(UNIT_BYTES) });
+            return Err(BudgetExceeded::Ever { limit: self.most_bytes() });
         } else if wanted > has && !self.gate.try_grow(&mut self.ask, wanted - has) {
             self.gate.count_rejected(self.ask.class());
             return Err(BudgetExceeded::Now);
         }
         self.bytes = bytes;
         Ok(())
+    }
+
+    /// The largest permit with nothing else in flight.
+    pub(crate) fn most_bytes(&self) -> u64 {
+        self.most_units().saturating_mul(UNIT_BYTES)
     }
 
     /// The largest permit, in units, with nothing else in flight.

@@ -30,6 +30,16 @@ impl Held {
         permit.resize(bytes).map_err(|problem| problem.extension("written", false))
     }
 
+    /// Sets the charge to this number of bytes, or to all that one request can have, as a request is charged that says beforehand what
+    /// it holds.
+    ///
+    /// # Errors
+    /// 503 if the budget has too few free bytes now.
+    pub(crate) fn charge_at_most(&self, bytes: u64) -> Result<(), Problem> {
+        let most = self.0.lock().unwrap_or_else(PoisonError::into_inner).most_bytes();
+        self.charge(bytes.min(most))
+    }
+
     /// Charges the memory that a store needs for a body of `length` bytes, in addition to `bytes` already held.
     ///
     /// # Errors

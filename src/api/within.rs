@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::error::ErrorClass;
 use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
 
@@ -18,6 +17,6 @@ pub(crate) async fn within<T>(options: &HttpOptions, size: u64, work: JoinHandle
     match timeout(most, work).await {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(panic)) => Err(Problem::internal(Arc::new(panic))),
-        Err(_) => Err(Problem::from_class(ErrorClass::TimedOut).extension("written", "unknown")),
+        Err(_) => Err(Problem::unfinished_change()),
     }
 }

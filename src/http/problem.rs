@@ -113,6 +113,14 @@ impl Problem {
         problem
     }
 
+    /// The response to a change that takes longer than a response may. It goes on.
+    pub(crate) fn unfinished_change() -> Self {
+        let detail = "the change takes longer than a response may (`http.response_timeout`), and goes on: read what is there before \
+                      it is sent again. The same elements can always be written again, and appended again under the same \
+                      `Idempotency-Key`";
+        Self::from_class(ErrorClass::TimedOut).detail(detail).extension("written", "unknown")
+    }
+
     /// Sets the detail: what is wrong and what to do. Of a long text, the rest is left out.
     pub(crate) fn detail(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         self.0.detail = Some(bounded(text.into()));

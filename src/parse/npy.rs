@@ -1,5 +1,7 @@
 //! [`NpyHead`]: the head of an npy file (`numpy.lib.format`, versions 1.0 to 3.0), and what it says about the elements.
 
+use std::borrow::Cow;
+
 use super::error::ParseError;
 use super::npy_literal::Literal;
 use crate::metadata::{DataType, Endianness};
@@ -57,8 +59,8 @@ pub fn parse_npy_head(file: &[u8]) -> Result<Option<NpyHead>, ParseError> {
     }
     let Some(text) = file.get(text_at..bytes) else { return Ok(None) };
     let unreadable = || malformed("its head is not a dictionary with `descr`, `fortran_order` and `shape`");
-    let text = str::from_utf8(text).map_err(|_not_utf8| unreadable())?;
-    let Some(Literal::Dictionary(members)) = Literal::parse(text) else { return Err(unreadable()) };
+    let text = head_text(text, file.get(MAGIC.len()).copied()).ok_or_else(unreadable)?;
+    let Some(Literal::Dictionary(members)) = Literal::parse(&text) else { return Err(unreadable()) };
     let member = |name: &str| {
         let found = members.iter().find(|(key, _)| matches!(key, Literal::Text(text) if text == name));
         found.map(|(_, value)| value)
@@ -72,6 +74,15 @@ pub fn parse_npy_head(file: &[u8]) -> Result<Option<NpyHead>, ParseError> {
         shape.iter().map(|length| if let Literal::Number(length) = length { Some(*length) } else { None });
     let shape = shape.collect::<Option<_>>().ok_or_else(unreadable)?;
     Ok(Some(NpyHead { bytes, shape, descr: normal(descr), is_fortran: *is_fortran }))
+}
+
+/// The text of a head: in Latin-1 before version 3, and in UTF-8 since.
+fn head_text(bytes: &[u8], version: Option<u8>) -> Option<Cow<'_, str>> {
+    if bytes.is_ascii() || version == Some(3) {
+        str::from_utf8(bytes).ok().map(Cow::Borrowed)
+    } else {
+        Some(bytes.iter().map(|&byte| char::from(byte)).collect())
+    }
 }
 
 fn malformed(reason: impl Into<String>) -> ParseError {
@@ -236,6 +247,15 @@ mod tests {
                 assert!(found == order || data_type.endian_unit_bytes() == Some(1), "{data_type:?}");
             }
         }
+    }
+
+    #[test]
+    fn names_in_a_head_are_latin_1_before_version_3_and_utf_8_since() {
+        let text = |bytes: &[u8]| head_text(bytes, Some(1)).map(Cow::into_owned);
+        assert_eq!(text(b"'\xe9'").as_deref(), Some("'é'"));
+        assert_eq!(text("'é'".as_bytes()).as_deref(), Some("'Ã©'"));
+        assert_eq!(head_text("'é'".as_bytes(), Some(3)).as_deref(), Some("'é'"));
+        assert_eq!(head_text(b"'\xe9'", Some(3)), None);
     }
 
     #[test]

@@ -101,6 +101,15 @@ impl Mount {
         }
     }
 
+    /// The methods offered for a node.
+    pub(crate) fn node_methods(&self) -> &'static str {
+        match (self.writable, self.may_erase_prefixes()) {
+            (true, true) => "GET, HEAD, PUT, PATCH, DELETE, OPTIONS",
+            (true, false) => "GET, HEAD, PUT, PATCH, OPTIONS",
+            (false, _) => "GET, HEAD, OPTIONS",
+        }
+    }
+
     /// Whether DELETE of a prefix is offered.
     pub(crate) fn may_erase_prefixes(&self) -> bool {
         self.writable && self.allow_prefix_delete

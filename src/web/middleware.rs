@@ -346,7 +346,7 @@ fn check_headers(options: &HttpOptions, headers: &HeaderMap) -> Result<(), Probl
 /// they copy. An async function would store `answer` twice.
 pub(crate) fn with_deadline(
     options: &HttpOptions,
-    method: &Method,
+    (method, writes): (&Method, bool),
     spec: Option<&RouteSpec>,
     answer: impl Future<Output = Response>,
 ) -> impl Future<Output = Response> {
@@ -354,6 +354,9 @@ pub(crate) fn with_deadline(
     let takes_its_time = completes || matches!(method.as_str(), "PUT" | "PATCH" | "COPY" | "MOVE");
     let most = if takes_its_time { Duration::MAX } else { options.response_timeout };
     let too_late = move |_| {
+        if writes {
+            return Problem::unfinished_change().into_response();
+        }
         let detail = format!(
             "the response did not begin within {} s (`http.response_timeout`): ask again, or for less at a time",
             most.as_secs_f64()
@@ -487,7 +490,8 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
                 let answers = head_of_body(&state.options, &method, request, next);
                 Box::pin(answers.instrument(observed.span().clone())).await
             } else {
-                let next = with_deadline(&state.options, &method, spec, next(request));
+                let writes = origin::writes(&method, spec, request.uri());
+                let next = with_deadline(&state.options, (&method, writes), spec, next(request));
                 next.instrument(observed.span().clone()).await
             };
             if let Some(snapshot) = snapshot {
@@ -538,13 +542,13 @@ async fn head_of_body<F: Future<Output = Response>>(
     next: impl FnOnce(Request) -> F + Clone,
 ) -> Response {
     let (again, with_body) = (next.clone(), compression::with_body(&request));
-    let answer = with_deadline(options, method, None, next(request)).await;
+    let answer = with_deadline(options, (method, false), None, next(request)).await;
     if !compression::lacks_body(&answer) {
         return answer;
     }
     // The first response returns its permit before the second request needs one.
     drop(answer);
-    with_deadline(options, method, None, again(with_body)).await
+    with_deadline(options, (method, false), None, again(with_body)).await
 }
 
 #[cfg(test)]

@@ -71,13 +71,9 @@ impl ArrayWriter {
         self.working_bytes_of(plan.array(), plan.values())
     }
 
-    /// The same for a write to any number of values of an array.
+    /// The same for a write to this number of values of an array.
     #[must_use]
-    pub fn most_working_bytes(&self, array: &Array) -> u64 {
-        self.working_bytes_of(array, u64::MAX)
-    }
-
-    fn working_bytes_of(&self, array: &Array, values: u64) -> u64 {
+    pub fn working_bytes_of(&self, array: &Array, values: u64) -> u64 {
         let together = values.min(self.options.max_concurrency.max(1) as u64);
         array.first_chain().working_bytes().saturating_mul(2).saturating_mul(together)
     }

@@ -53,8 +53,8 @@ pub use chunk_part::ChunkPart;
 pub use error::WriteError;
 pub use lease::{AppendKey, LeaseError};
 pub use nodes::{
-    NewNode, NewValues, NodeCopy, NodeCopyError, NodeCopyFailure, NodeCopyPlan, NodeCreation, NodeDocuments,
-    NodePatch, NodePlace, NodeTransfer, NodeWriteError, NodeWriter,
+    LikeArray, NewNode, NewValues, NodeCopy, NodeCopyError, NodeCopyFailure, NodeCopyPlan, NodeCreation,
+    NodeDocuments, NodePatch, NodePlace, NodeTransfer, NodeWriteError, NodeWriter,
 };
 pub use options::WriteOptions;
 pub use plan::WritePlan;

@@ -642,6 +642,28 @@ async fn a_server_that_appends_is_waited_for_and_the_refusal_says_so() {
     assert!(bucket.value("a/zarr.json").unwrap().ends_with(b"}"));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_append_that_takes_longer_than_a_response_may_says_that_it_goes_on() {
+    let bucket = TestS3::start().await;
+    log(3).store(&bucket.store(), "a").await;
+    let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", bucket.store()) });
+    builder.http.response_timeout = Duration::from_millis(300);
+    let server = builder.finish();
+    let rule = Rule { kinds: vec![Kind::Put], key: "a/c/0", when: When::Nth(0), fault: Fault::Wait };
+    bucket.inject(vec![rule], 1);
+    let late = server.append("a?append=0", [1]).await;
+    late.refuses(504, "timed-out", "goes on");
+    assert_eq!(late.json()["written"], "unknown");
+    bucket.go_on();
+    for _ in 0..400 {
+        if server.json("a").await == json!([0, 0, 0, 1]) {
+            return;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    panic!("it has not gone on");
+}
+
 #[tokio::test]
 async fn readers_see_nothing_of_an_append_before_all_of_it() {
     let bucket = TestS3::start().await;

@@ -147,12 +147,28 @@ async fn what_is_said_of_a_new_array_is_in_its_document() {
     assert_eq!((&stored["dtype"], &stored["chunks"]), (&json!("<f8"), &json!([4])));
     assert_eq!(document(&store, "v2/a/.zattrs").await, json!({"_ARRAY_DIMENSIONS": ["x"]}));
     assert_eq!(document(&store, "v2/.zgroup").await, json!({"zarr_format": 2}));
+    assert_eq!(server.create("v2/c", &json!({"like": "v2/a", "shape": [5]})).await.status, 201);
+    let mut like = stored.clone();
+    like["shape"] = json!([5]);
+    assert_eq!(document(&store, "v2/c/.zarray").await, like);
     let whole = json!({
         "zarr_format": 2, "shape": [3], "chunks": [3], "dtype": "|u1", "compressor": null, "fill_value": 9, "order": "C",
         "filters": null,
     });
     assert_eq!(server.create("v2/b", &whole).await.status, 201);
     assert_eq!(server.get("/v1/data/m/v2/b?format=json").await.json(), json!([9, 9, 9]));
+    // As other programs write it.
+    let whole = json!({
+        "zarr_format": 2, "shape": [4, 4], "chunks": [2, 2], "dtype": ">i2", "fill_value": null, "order": "F",
+        "compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0},
+        "filters": [{"id": "delta", "dtype": ">i2", "astype": ">i2"}], "dimension_separator": "/",
+    });
+    assert_eq!(server.create("v2/d", &whole).await.status, 201);
+    assert_eq!(server.create("v2/e", &json!({"like": "v2/d", "shape": [2, 6]})).await.status, 201);
+    let (stored, like) = (document(&store, "v2/d/.zarray").await, document(&store, "v2/e/.zarray").await);
+    for member in ["chunks", "dtype", "order", "compressor", "filters", "dimension_separator"] {
+        assert_eq!(like[member], stored[member], "{member}");
+    }
     assert_eq!(server.create("g", &json!({"node_type": "group", "attributes": {"a": 1}})).await.status, 201);
     assert_eq!(document(&store, "g/zarr.json").await["attributes"], json!({"a": 1}));
 }
@@ -182,6 +198,7 @@ async fn bad_nodes_are_refused_and_nothing_is_written() {
         ("x", array(json!({"fill_value": 300})), 400, "fill_value"),
         ("x", array(json!({"fill_value": "NaN"})), 400, "fill_value"),
         ("x", array(json!({"dimension_names": ["x"]})), 400, "dimension_names"),
+        ("x", array(json!({"dimension_names": ["x", null], "zarr_format": 2})), 400, "dimension_names"),
         ("x", array(json!({"colour": 1})), 400, "colour"),
         ("x", array(json!({"zarr_format": 1})), 400, "`zarr_format`"),
         ("x", array(json!({"like": "none"})), 400, "`like`"),

@@ -32,7 +32,7 @@ pub(crate) async fn committed(
     match timeout(state.options.response_timeout, tokio::spawn(change)).await {
         Ok(Ok(changed)) => changed.map_err(problem),
         Ok(Err(panic)) => Err(Problem::internal(Arc::new(panic))),
-        Err(_) => Err(Problem::from_class(ErrorClass::TimedOut).extension("written", "unknown")),
+        Err(_) => Err(Problem::unfinished_change()),
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn check_erasable(mount: &Mount) -> Result<(), Problem> {
     let detail = format!(
         "the mount `{name}` does not let nodes be erased: set `mounts.{name}.allow_prefix_delete = true`"
     );
-    Err(Problem::from_class(ErrorClass::NotAllowed).detail(detail))
+    Err(Problem::from_class(ErrorClass::NotAllowed).detail(detail).allow(mount.node_methods()))
 }
 
 /// Names the node document of a new node. The base path is prepended to it on the way out.

@@ -27,10 +27,9 @@ use crate::http::base_path::BasePath;
 use crate::http::conditions::Conditions;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
-use crate::metadata::ArrayMetadata;
 use crate::services::extract::NodeTarget;
 use crate::services::state::AppState;
-use crate::write::{NewNode, NodePatch, NodeWriteError};
+use crate::write::{LikeArray, NewNode, NodePatch, NodeWriteError, NodeWriter};
 
 /// Who sends a request, and where.
 type Sender = (Caller, ClientBucket);
@@ -91,11 +90,11 @@ pub(crate) async fn put_node(
     let (members, held): (Map<String, Value>, _) = body(&state, request).await?;
     let node = state.engine.cpu.run(move || NewNode::from_json(members)).await?.map_err(problem)?;
     let like = match node.like() {
-        Some(path) => Some(like(&target, &sender.0, path).await?),
+        Some(path) => Some(like(&target, &sender.0, path, &writer).await?),
         None => None,
     };
     let metadata = state.engine.metadata;
-    let documents = state.engine.cpu.run(move || node.documents(like.as_deref(), &metadata));
+    let documents = state.engine.cpu.run(move || node.documents(like.as_ref(), &metadata));
     let documents = documents.await?.map_err(problem)?;
     let path = target.path.clone();
     let may_make = may_make(&sender.0, &target.mount.name);
@@ -266,7 +265,12 @@ async fn open(target: &NodeTarget, caller: &Caller) -> Result<Arc<OpenNode>, Pro
 }
 
 /// The array at a path of the mount from which a new one takes what is not said.
-async fn like(target: &NodeTarget, caller: &Caller, path: &str) -> Result<Arc<ArrayMetadata>, Problem> {
+async fn like(
+    target: &NodeTarget,
+    caller: &Caller,
+    path: &str,
+    writer: &NodeWriter,
+) -> Result<LikeArray, Problem> {
     let missing = || invalid("`like`: there is no array at this path of the mount");
     let path = NodePath::parse(path.trim_matches('/')).map_err(|_error| missing())?;
     let read = Permission::derived(Scope::Read, KeyScope::Prefix(path.prefix().clone()));
@@ -281,7 +285,8 @@ async fn like(target: &NodeTarget, caller: &Caller, path: &str) -> Result<Arc<Ar
     let node = target.opener.open(&path).await;
     let node =
         node.map_err(|error| if error.class() == ErrorClass::NotFound { missing() } else { error.into() })?;
-    Ok(Arc::clone(node.array().map_err(|_error| missing())?.shared_metadata()))
+    node.array().map_err(|_error| missing())?;
+    writer.like(&path, &node).await.map_err(problem)
 }
 
 /// The response to GET of the node as it is now.

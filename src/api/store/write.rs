@@ -149,7 +149,7 @@ pub(crate) async fn committed<T>(options: &HttpOptions, commit: JoinHandle<T>) -
     match timeout(options.response_timeout, commit).await {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(panic)) => Err(Problem::internal(Arc::new(panic))),
-        Err(_) => Err(Problem::from_class(ErrorClass::TimedOut).extension("written", "unknown")),
+        Err(_) => Err(Problem::unfinished_change()),
     }
 }
 

@@ -1,9 +1,11 @@
 //! [`GroupAppend`]: elements for the ends of several arrays of a group, which grow in one step.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use futures::future::FutureExt;
+use futures::future::{BoxFuture, FutureExt};
+use tokio::sync::Mutex;
 
 use super::appender::AppendWriter;
 use super::error::AppendError;
@@ -121,9 +123,7 @@ impl GroupStepWriter<'_> {
         if outcome.as_ref().is_err_and(AppendError::may_arrive) {
             return outcome;
         }
-        for participant in arrays {
-            participant.lease.release().await;
-        }
+        release_all(arrays).await;
         group.release().await;
         outcome
     }
@@ -134,8 +134,12 @@ impl GroupStepWriter<'_> {
         group: &mut ArrayLease,
         arrays: &mut Vec<Participant<'s>>,
     ) -> Result<Appended, AppendError> {
-        self.finish_decided(owner, group).await?;
-        self.take_leases(owner, arrays).await?;
+        if let Some(decided) = group.decided().cloned() {
+            group.hold(self.finish(owner, &decided)).await??;
+            group.clear_decided();
+        }
+        group.is_unsettled = false;
+        group.hold(self.take_leases(owner, arrays)).await??;
         if let Some(done) = self.done(group, arrays)? {
             // What another server has appended since could be taken for what was pending before.
             check_leases(arrays).await?;
@@ -159,8 +163,8 @@ impl GroupStepWriter<'_> {
             }
             .boxed()
         });
-        each(stored.collect()).await?;
-        check_leases(arrays).await?;
+        group.hold(each(stored.collect())).await??;
+        group.hold(check_leases(arrays)).await??;
         let paths = arrays.iter().map(|participant| participant.part.path.as_str().to_owned()).collect();
         let key = self.append.key.clone();
         let done = RecordedAppend { key, axis: 0, start, stop, shape: Vec::new(), step: None };
@@ -188,53 +192,72 @@ impl GroupStepWriter<'_> {
         }
     }
 
-    /// Takes the leases of all arrays: that of the first one before the others, so that of two that append to the same arrays one has them
-    /// all. Those that were taken are in the list also after a failure.
+    /// Takes the leases of all arrays. While it waits for one, it has those of the arrays before it in the order of their paths and no
+    /// other: so of two steps with arrays in common, one has them all in the end. Those that are taken are in the list also after a failure.
     async fn take_leases<'s>(
         &'s self,
         owner: &LeaseOwner,
         arrays: &mut Vec<Participant<'s>>,
     ) -> Result<(), AppendError> {
-        let take = |part: &'s GroupPart| {
-            let owner = owner.clone();
-            async move {
-                let taken = self.nodes.take_settled(&part.path, &part.opened, &owner).await;
-                taken.map(|(document, lease)| Participant { part, lease, document })
+        while let Some((next, others)) =
+            self.append.parts.get(arrays.len()..).and_then(<[GroupPart]>::split_first)
+        {
+            let (document, lease) = self.nodes.take_settled(&next.path, &next.opened, owner).await?;
+            arrays.push(Participant { part: next, lease, document });
+            // Of the others, as many as are free one after the other.
+            let free = Mutex::new(BTreeMap::new());
+            let take =
+                others.iter().enumerate().map(|(place, part)| self.take_free(owner, (place, part), &free));
+            let taken = each(take.collect()).await;
+            let mut unused = Vec::new();
+            for (number, (place, participant)) in free.into_inner().into_iter().enumerate() {
+                if number == place {
+                    arrays.push(participant);
+                } else {
+                    unused.push(participant);
+                }
             }
-            .boxed()
-        };
-        let mut parts = self.append.parts.iter();
-        let Some(first) = parts.next() else { return Ok(()) };
-        arrays.push(take(first).await?);
-        let others = parts.map(|part| take(part).map(Ok::<_, Infallible>).boxed());
-        let mut outcome = Ok(());
-        for taken in each(others.collect()).await.unwrap_or_else(|never| match never {}) {
-            match taken {
-                Ok(participant) => arrays.push(participant),
-                Err(error) => outcome = Err(error.into()),
-            }
+            release_all(unused).await;
+            taken?;
         }
-        outcome
+        Ok(())
+    }
+
+    /// Takes the lease of an array, which is at a place among others, if no other owner has it.
+    fn take_free<'f, 's: 'f>(
+        &'s self,
+        owner: &'f LeaseOwner,
+        (place, part): (usize, &'s GroupPart),
+        free: &'f Mutex<BTreeMap<usize, Participant<'s>>>,
+    ) -> BoxFuture<'f, Result<(), AppendError>> {
+        let take = async move {
+            let taken = self.nodes.take_settled_if_free(&part.path, &part.opened, owner).await?;
+            if let Some((document, lease)) = taken {
+                free.lock().await.insert(place, Participant { part, lease, document });
+            }
+            Ok(())
+        };
+        take.boxed()
     }
 
     /// Finishes the step that was decided last, if its owner broke off before its arrays had their shapes.
-    async fn finish_decided(&self, owner: &LeaseOwner, group: &mut ArrayLease) -> Result<(), AppendError> {
-        let decided = group.decided().cloned();
-        for path in decided.into_iter().flat_map(|decided| decided.arrays) {
-            let Ok(path) = NodePath::parse(&path) else { continue };
-            let Some(opened) = self.nodes.find(&path).await? else { continue };
-            if opened.array().is_err() {
-                // Another node is there by now.
-                continue;
-            }
-            match self.nodes.take_settled(&path, &opened, owner).await {
-                Ok((_document, lease)) => lease.release().await,
-                Err(NodeWriteError::Unsupported(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
+    async fn finish(&self, owner: &LeaseOwner, decided: &DecidedStep) -> Result<(), AppendError> {
+        let finish = decided.arrays.iter().map(|path| self.finish_array(owner, path).boxed());
+        each(finish.collect()).await.map(drop)
+    }
+
+    /// Gives an array the shape that it has after a decided step: who takes it does that.
+    async fn finish_array(&self, owner: &LeaseOwner, path: &str) -> Result<(), AppendError> {
+        let Ok(path) = NodePath::parse(path) else { return Ok(()) };
+        let Some(opened) = self.nodes.find(&path).await?.filter(|opened| opened.array().is_ok()) else {
+            // Another node is there by now, or none.
+            return Ok(());
+        };
+        match self.nodes.take_settled(&path, &opened, owner).await {
+            Ok((_document, lease)) => lease.release().await,
+            Err(NodeWriteError::Unsupported(_)) => {}
+            Err(error) => return Err(error.into()),
         }
-        group.clear_decided();
-        group.is_unsettled = false;
         Ok(())
     }
 
@@ -376,6 +399,12 @@ enum Shown {
     ByAnother,
     /// Another server has the array, and gives it the shape.
     Later,
+}
+
+/// Gives the leases of arrays back.
+async fn release_all(arrays: Vec<Participant<'_>>) {
+    let release = |array: Participant<'_>| array.lease.release().map(Ok::<_, Infallible>).boxed();
+    let _ = each(arrays.into_iter().map(release).collect()).await;
 }
 
 /// Checks that the leases of all arrays are held.

@@ -17,7 +17,7 @@ use crate::write::pause::{ATTEMPTS, pause};
 /// A lease with less than this left is renewed before anything is stored under it.
 const LEAST_LEFT: Duration = Duration::from_millis(2500);
 /// How long a request waits for the owner to finish.
-const MAX_WAIT: Duration = Duration::from_secs(2);
+pub(super) const MAX_WAIT: Duration = Duration::from_secs(2);
 /// The interval at which it checks whether the owner has.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -55,16 +55,32 @@ impl ArrayLease {
         owner: &LeaseOwner,
         clock: Clock,
     ) -> Result<Self, LeaseError> {
-        Self::take_as(store, path, owner, clock, |_record| {}).await
+        Self::take_as(store, path, owner, clock, (MAX_WAIT, |_record: &mut _| {})).await
     }
 
-    /// Takes the lease, with a change of its record.
+    /// Takes the lease if no other owner has it; `None` if one has.
+    ///
+    /// # Errors
+    /// A failure of the backend.
+    pub(in crate::write) async fn take_if_free(
+        store: &dyn Store,
+        path: &NodePath,
+        owner: &LeaseOwner,
+        clock: Clock,
+    ) -> Result<Option<Self>, LeaseError> {
+        match Self::take_as(store, path, owner, clock, (Duration::ZERO, |_record: &mut _| {})).await {
+            Err(LeaseError::Owned | LeaseError::Making) => Ok(None),
+            taken => taken.map(Some),
+        }
+    }
+
+    /// Takes the lease, with a change of its record, after waiting for its owner for at most `max_wait`.
     pub(super) async fn take_as(
         store: &dyn Store,
         path: &NodePath,
         owner: &LeaseOwner,
         clock: Clock,
-        change: impl Fn(&mut LeaseRecord),
+        (max_wait, change): (Duration, impl Fn(&mut LeaseRecord)),
     ) -> Result<Self, LeaseError> {
         let place = LeasePlace::of(store, path).await?;
         let is_alone = is_alone(store);
@@ -78,7 +94,7 @@ impl ArrayLease {
             };
             let first_read = *first_read.get_or_insert_with(|| (Instant::now(), record.keys_used));
             if record.is_held_from(owner, is_alone, clock(), LEASE) {
-                if started.elapsed() >= MAX_WAIT {
+                if started.elapsed() >= max_wait {
                     return Err(if record.is_making { LeaseError::Making } else { LeaseError::Owned });
                 }
                 sleep(POLL).await;

@@ -8,9 +8,9 @@
 //! takeovers begin again then. That is safe, because no task but this one has had the lease: no other one can have a change of a document
 //! in flight that a number would have to keep away. A record that was there before is never erased.
 
-use super::array_lease::{ArrayLease, is_alone};
+use super::array_lease::{ArrayLease, MAX_WAIT, is_alone};
 use super::error::LeaseError;
-use super::record::{LEASE, LeaseOwner, LeasePlace};
+use super::record::{LEASE, LeaseOwner, LeasePlace, LeaseRecord};
 use crate::key::NodePath;
 use crate::store::Store;
 use crate::units::Clock;
@@ -26,7 +26,14 @@ impl ArrayLease {
         owner: &LeaseOwner,
         clock: Clock,
     ) -> Result<Self, LeaseError> {
-        Self::take_as(store, path, owner, clock, |record| record.is_making = true).await
+        Self::take_as(
+            store,
+            path,
+            owner,
+            clock,
+            (MAX_WAIT, |record: &mut LeaseRecord| record.is_making = true),
+        )
+        .await
     }
 
     /// Whether a node is being made at a path, or was not made in the end and may have left values.

@@ -69,7 +69,7 @@ pub enum NodeWriteError {
     Unsupported(&'static str),
     /// More stored chunks would have to be erased than one request may erase.
     #[error(
-        "{chunks} chunks would be erased, and the limit is {limit} (`write.max_values`): change the shape in steps"
+        "{chunks} chunks would be erased or checked, and the limit is {limit} (`write.max_values`): change the shape in steps"
     )]
     TooManyChunks {
         /// The chunks.

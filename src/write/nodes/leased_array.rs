@@ -64,7 +64,32 @@ impl NodeWriter {
         opened: &OpenNode,
         owner: &LeaseOwner,
     ) -> Result<(ArrayDocument, ArrayLease), NodeWriteError> {
-        let mut lease = self.take_lease(path, owner).await?;
+        self.settled(path, opened, self.take_lease(path, owner).await?).await
+    }
+
+    /// As [`NodeWriter::take_settled`] if no other owner has the lease; `None` if one has.
+    ///
+    /// # Errors
+    /// As [`NodeWriter::settled_document`].
+    pub(in crate::write) async fn take_settled_if_free(
+        &self,
+        path: &NodePath,
+        opened: &OpenNode,
+        owner: &LeaseOwner,
+    ) -> Result<Option<(ArrayDocument, ArrayLease)>, NodeWriteError> {
+        let clock = self.writer.clock();
+        match ArrayLease::take_if_free(&**self.store(), path, owner, clock).await? {
+            Some(lease) => self.settled(path, opened, lease).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn settled(
+        &self,
+        path: &NodePath,
+        opened: &OpenNode,
+        mut lease: ArrayLease,
+    ) -> Result<(ArrayDocument, ArrayLease), NodeWriteError> {
         match self.settled_document(path, opened, &mut lease).await {
             Ok(document) => Ok((document, lease)),
             Err(error) => {

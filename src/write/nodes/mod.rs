@@ -36,6 +36,6 @@ pub use copy::{NodeCopy, NodeCopyError, NodeCopyFailure, NodeCopyPlan, NodePlace
 pub use creation::{NewValues, NodeCreation};
 pub use documents::NodeDocuments;
 pub use error::NodeWriteError;
-pub use new_node::NewNode;
+pub use new_node::{LikeArray, NewNode};
 pub use patch::NodePatch;
 pub use writer::NodeWriter;

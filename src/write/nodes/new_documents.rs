@@ -1,11 +1,14 @@
 //! The documents of new nodes: [`NodeWriter`] checks the place of a node, makes the groups above it, and stores its documents.
 
+use std::sync::Arc;
+
 use futures::stream::StreamExt;
 
 use super::changed_node::ChangedNode;
 use super::consolidated_copies::CopyChange;
 use super::documents::{META, NodeDocuments, ZARR_JSON, ZARRAY, ZGROUP};
 use super::error::NodeWriteError;
+use super::new_node::LikeArray;
 use super::stored_document::{ancestors, document_key};
 use super::writer::NodeWriter;
 use crate::array::{Array, OpenNode};
@@ -35,6 +38,20 @@ impl NodeWriter {
         let Some(array) = documents.array() else { return Ok(None) };
         let array = self.opener.bind(path, array).map_err(NodeWriteError::Unreadable)?;
         Ok(Some(array))
+    }
+
+    /// The array at a path, for a new one that takes from it what is not said.
+    ///
+    /// # Errors
+    /// [`NodeWriteError::Node`] for a group; a failure of the backend.
+    pub async fn like(&self, path: &NodePath, opened: &OpenNode) -> Result<LikeArray, NodeWriteError> {
+        let metadata = Arc::clone(opened.array()?.shared_metadata());
+        let zarray = if metadata.zarr_format == ZarrFormat::V2 {
+            self.read(&document_key(path, ZARRAY)?).await?
+        } else {
+            None
+        };
+        Ok(LikeArray { metadata, zarray })
     }
 
     /// Checks that there is no node at a path, and that the nodes above it are groups, or can be made.

@@ -1,10 +1,13 @@
 //! [`NewNode`]: what a client says of a new node, and the documents that follow from it.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::documents::NodeDocuments;
 use super::error::NodeWriteError;
+use super::stored_document::StoredDocument;
 use crate::chunk::auto_chunk_shape;
 use crate::codec::{CodecPreset, v2_filter};
 use crate::metadata::v2::ARRAY_DIMENSIONS;
@@ -42,6 +45,20 @@ struct Description {
     dimension_names: Option<Vec<Option<String>>>,
     attributes: Option<Map<String, Value>>,
     like: Option<String>,
+}
+
+/// An array from which a new one takes what is not said.
+pub struct LikeArray {
+    pub(super) metadata: Arc<ArrayMetadata>,
+    /// Of an array of v2: its `.zarray`, which has the codecs as v2 has them.
+    pub(super) zarray: Option<StoredDocument>,
+}
+
+impl LikeArray {
+    /// The members of the `.zarray`.
+    fn zarray(&self) -> Option<Map<String, Value>> {
+        serde_json::from_slice(&self.zarray.as_ref()?.text).ok()
+    }
 }
 
 /// The shape of chunks: numbers, or a word.
@@ -113,7 +130,7 @@ impl NewNode {
     /// [`NodeWriteError::Invalid`], [`NodeWriteError::Document`].
     pub fn documents(
         &self,
-        like: Option<&ArrayMetadata>,
+        like: Option<&LikeArray>,
         limits: &MetadataLimits,
     ) -> Result<NodeDocuments, NodeWriteError> {
         match &self.0 {
@@ -142,11 +159,11 @@ fn document(
 impl Description {
     fn documents(
         &self,
-        like: Option<&ArrayMetadata>,
+        like: Option<&LikeArray>,
         limits: &MetadataLimits,
     ) -> Result<NodeDocuments, NodeWriteError> {
         let format = match (self.zarr_format, like) {
-            (None, Some(like)) if like.zarr_format == ZarrFormat::V2 => ZarrFormat::V2,
+            (None, Some(like)) if like.metadata.zarr_format == ZarrFormat::V2 => ZarrFormat::V2,
             (None | Some(3), _) => ZarrFormat::V3,
             (Some(2), _) => ZarrFormat::V2,
             (Some(_), _) => return Err(invalid("`zarr_format` must be 2 or 3")),
@@ -163,11 +180,12 @@ impl Description {
             None | Some("array") => {}
             Some(_) => return Err(invalid("`node_type` must be `array` or `group`")),
         }
-        let parts = self.parts(like, limits)?;
+        let parts = self.parts(like.map(|like| &*like.metadata), limits)?;
         if format == ZarrFormat::V3 {
             NodeDocuments::of_v3(&parts.zarr_json(), limits)
         } else {
-            let (zarray, attributes) = parts.zarray()?;
+            let is_encoded_alike = self.codecs.is_none() && self.data_type.is_none();
+            let (zarray, attributes) = parts.zarray(like.filter(|_| is_encoded_alike))?;
             NodeDocuments::of_v2_array(&zarray, &attributes, limits)
         }
     }
@@ -389,15 +407,26 @@ impl ArrayParts {
         document
     }
 
-    /// The `.zarray`, and the attributes.
-    fn zarray(&self) -> Result<(Value, Map<String, Value>), NodeWriteError> {
+    /// The `.zarray`, and the attributes. `like` is an array of the same data type; if it is of v2, the chunks are encoded as its are.
+    fn zarray(&self, like: Option<&LikeArray>) -> Result<(Value, Map<String, Value>), NodeWriteError> {
         if self.shards.is_some() {
             return Err(invalid("`shards`: arrays of v2 have no shards"));
         }
-        let Codecs::Preset(preset) = &self.codecs else {
-            return Err(invalid(
-                "`codecs`: for an array of v2, name a compressor by a word, or send a whole `.zarray`",
-            ));
+        let of_like = like.and_then(LikeArray::zarray);
+        let (compressor, filters) = match (&self.codecs, &of_like) {
+            (_, Some(zarray)) => (zarray.get("compressor").cloned(), zarray.get("filters").cloned()),
+            (Codecs::Preset(preset), None) => {
+                let filters = v2_filter(&self.data_type).map(|filter| [filter]);
+                (Some(preset.to_v2(&self.data_type)), Some(json!(filters)))
+            }
+            (Codecs::Listed(_), None) => {
+                return Err(invalid(
+                    "`codecs`: for an array of v2, name a compressor by a word, or send a whole `.zarray`",
+                ));
+            }
+        };
+        let member = |name: &str, default: Value| {
+            of_like.as_ref().and_then(|zarray| zarray.get(name)).cloned().unwrap_or(default)
         };
         let dtype = self.data_type.to_v2();
         let dtype = dtype.ok_or_else(|| invalid("`data_type`: v2 has no such data type"))?;
@@ -407,16 +436,20 @@ impl ArrayParts {
             "zarr_format": 2,
             "shape": self.shape,
             "chunks": self.chunks,
-            "dtype": dtype,
-            "compressor": preset.to_v2(&self.data_type),
+            "dtype": member("dtype", json!(dtype)),
+            "compressor": compressor,
             "fill_value": fill_value,
-            "order": "C",
-            "filters": v2_filter(&self.data_type).map(|filter| [filter]),
-            "dimension_separator": ".",
+            "order": member("order", json!("C")),
+            "filters": filters,
+            "dimension_separator": member("dimension_separator", json!(".")),
         });
         let mut attributes = self.attributes.clone();
-        let names = self.names.iter().flatten().cloned().collect::<Option<Vec<String>>>();
-        if let Some(names) = names.filter(|names| names.len() == self.shape.len() && self.names.is_some()) {
+        if let Some(names) = &self.names {
+            if names.len() != self.shape.len() || names.iter().any(Option::is_none) {
+                return Err(invalid(
+                    "`dimension_names`: an array of v2 has a name for each dimension, or none",
+                ));
+            }
             attributes.entry(ARRAY_DIMENSIONS).or_insert_with(|| json!(names));
         }
         Ok((zarray, attributes))

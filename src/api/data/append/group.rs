@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use bytes::Bytes;
 use futures::FutureExt;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use multer::Multipart;
 
 use super::key::with_digest;
@@ -23,6 +24,8 @@ use crate::write::{Append, AppendKey, GroupAppend, GroupPart};
 
 /// The most arrays of one append.
 const MAX_PARTS: usize = 256;
+/// Arrays that are opened at a time.
+const OPENED_TOGETHER: usize = 8;
 
 /// The boundary between the parts of a body, if it has parts.
 pub(super) fn boundary(head: &Parts) -> Option<String> {
@@ -54,7 +57,7 @@ pub(super) async fn parse(
             "a body in parts is for the arrays of a group: send the elements of one array alone",
         ));
     }
-    let mut opened: Vec<(NodePath, AppendTarget, BodyPart)> = Vec::new();
+    let mut named: Vec<(NodePath, BodyPart)> = Vec::new();
     // The parts are copied out of the body.
     let mut bytes = (body.len() as u64).saturating_mul(2);
     let of_query = query.clone();
@@ -68,27 +71,39 @@ pub(super) async fn parse(
     let (parts, key) = state.engine.cpu.run(taken_apart).await??;
     for part in parts {
         let path = NodePath::parse(&format!("{}{}", target.path.prefix().as_str(), part.name));
-        let path = path.map_err(|_error| named(&part.name, "is not the path of an array below the group"))?;
-        if opened.iter().any(|(known, _, _)| *known == path) {
-            return Err(named(&part.name, "is there twice"));
+        let path =
+            path.map_err(|_error| refused(&part.name, "is not the path of an array below the group"))?;
+        if named.iter().any(|(known, _)| *known == path) {
+            return Err(refused(&part.name, "is there twice"));
         }
-        let node = open(head, target, &path, &query.array).await?;
-        let array = AppendTarget::new(node, query)?;
-        bytes = bytes.saturating_add(array.most_bytes(state, part.format, part.bytes.len() as u64));
-        opened.push((path, array, part));
+        named.push((path, part));
+    }
+    // Boxed, because the compiler does not find out that they can be sent.
+    let open_part = |(path, part): (NodePath, BodyPart)| {
+        let opened = async move {
+            let node = open(head, target, &path, &query.array).await?;
+            Ok::<_, Problem>((path, AppendTarget::new(node, query)?, part))
+        };
+        opened.boxed()
+    };
+    let opened: Vec<_> = stream::iter(named).map(open_part).buffered(OPENED_TOGETHER).try_collect().await?;
+    for (_, array, part) in &opened {
+        bytes = bytes.saturating_add(array.parsed_bytes(part.format, part.bytes.len() as u64));
     }
     permit.charge(bytes)?;
     let (query, mut parts) = (query.clone(), Vec::with_capacity(opened.len()));
     for (path, array, part) in opened {
-        let (node, query) = (Arc::clone(&array.node), query.clone());
+        let (node, query, stored) = (Arc::clone(&array.node), query.clone(), array.clone());
         let parsed = state.engine.cpu.run(move || array.parse(part.format, &query, &part.bytes));
         let append: Append = parsed.await?.map_err(|error| {
             let problem = unparsed(error);
             let detail = format!("`{}`: {}", part.name, problem.message());
             problem.detail(detail)
         })?;
+        bytes = bytes.saturating_add(stored.working_bytes(state, append.length()));
         parts.push(GroupPart { path, opened: node, append });
     }
+    permit.charge_at_most(bytes)?;
     if parts
         .windows(2)
         .any(|pair| matches!(pair, [one, other] if one.append.length() != other.append.length()))
@@ -132,7 +147,7 @@ fn invalid(text: &str) -> Problem {
     Problem::from_class(ErrorClass::InvalidRequest).detail(text.to_owned())
 }
 
-fn named(name: &str, text: &str) -> Problem {
+fn refused(name: &str, text: &str) -> Problem {
     let shown: String = name.chars().take(80).collect();
     invalid(&format!("the part `{shown}` {text}"))
 }

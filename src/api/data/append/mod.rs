@@ -171,6 +171,6 @@ async fn finish(
     match timeout(state.options.response_timeout, appended).await {
         Ok(Ok(appended)) => appended.map_err(problem::problem),
         Ok(Err(panic)) => Err(Problem::internal(Arc::new(panic)).extension("written", "unknown")),
-        Err(_) => Err(Problem::from_class(ErrorClass::TimedOut).extension("written", "unknown")),
+        Err(_) => Err(Problem::unfinished_change()),
     }
 }

@@ -31,8 +31,9 @@ pub(super) fn shape_of(
         }
         BodyFormat::Arrow => {
             return Err(ParseError::Malformed {
-                format: "elements of a known number",
-                reason: "send npy, plain bytes or JSON to append elements".to_owned(),
+                format: "one of those that appends take",
+                reason: "elements of an Arrow stream are not appended: send npy, plain bytes or JSON"
+                    .to_owned(),
             });
         }
         BodyFormat::Bytes => {

@@ -65,13 +65,28 @@ impl AppendTarget {
 
     /// The most bytes of memory that an append of a body takes.
     pub(super) fn most_bytes(&self, state: &AppState, format: BodyFormat, body: u64) -> u64 {
+        self.parsed_bytes(format, body).saturating_add(self.working_bytes(state, u64::MAX))
+    }
+
+    /// The most bytes that are stored and encoded at a time where this many indices are appended.
+    pub(super) fn working_bytes(&self, state: &AppState, length: u64) -> u64 {
+        let grid = self.array.grid();
+        let chunk = grid.first_chunk_shape();
+        // The first index may be the last one of a chunk.
+        let along = length.div_ceil(chunk.get(self.axis).copied().unwrap_or(1).max(1)).saturating_add(1);
+        let across = grid.grid_shape().into_iter().enumerate().filter(|(axis, _)| *axis != self.axis);
+        let values = across.fold(along, |product, (_, chunks)| product.saturating_mul(chunks));
+        state.engine.writer.working_bytes_of(&self.array, values)
+    }
+
+    /// The most bytes of a body and its elements.
+    pub(super) fn parsed_bytes(&self, format: BodyFormat, body: u64) -> u64 {
         let of_elements = match format {
             BodyFormat::Json if !is_bounded_by_type(self.data_type()) => body.saturating_mul(JSON_RATIO),
             BodyFormat::Json => most_json_bytes(self.data_type(), body),
             BodyFormat::Npy | BodyFormat::Bytes | BodyFormat::Arrow => body,
         };
-        let working = state.engine.writer.most_working_bytes(&self.array);
-        body.saturating_add(of_elements.saturating_mul(COPIES)).saturating_add(working)
+        body.saturating_add(of_elements.saturating_mul(COPIES))
     }
 
     /// What a body appends.

@@ -181,7 +181,7 @@ impl PutRequest {
         match timeout(state.options.response_timeout, write).await {
             Ok(Ok(written)) => progress.add(&band, written),
             Ok(Err(panic)) => Err(progress.lost(Problem::internal(Arc::new(panic)))),
-            Err(_) => Err(progress.lost(Problem::from_class(ErrorClass::TimedOut))),
+            Err(_) => Err(progress.lost(Problem::unfinished_change())),
         }
     }
 

@@ -4,6 +4,7 @@
 //! that is refused is read again after a while: it may have been a part of a file that is being copied. Others are evicted
 //! where the budget is not enough.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -95,6 +96,8 @@ pub(super) struct HeldFiles {
     cpu: ComputePool,
     budget: ContainerBudget,
     parts: Mutex<Vec<HeldPart>>,
+    /// How often everything was evicted on request: what was read before that is not kept.
+    purges: AtomicU64,
     refused_for: Duration,
     /// One is held while a file is read.
     lanes: [tokio::sync::Mutex<()>; LANES],
@@ -102,8 +105,8 @@ pub(super) struct HeldFiles {
 
 impl HeldFiles {
     pub(super) fn new(inner: SharedStore, cpu: ComputePool, budget: ContainerBudget) -> Self {
-        let (parts, lanes) = (Mutex::default(), Default::default());
-        Self { inner, cpu, budget, parts, refused_for: REFUSED_FOR, lanes }
+        let (parts, purges, lanes) = (Mutex::default(), AtomicU64::default(), Default::default());
+        Self { inner, cpu, budget, parts, purges, refused_for: REFUSED_FOR, lanes }
     }
 
     /// The same, where what is refused is read again after another time.
@@ -128,9 +131,13 @@ impl HeldFiles {
         Some(outcome)
     }
 
-    /// Evicts everything.
+    /// Evicts everything, and what is being read just now is not kept.
     pub(super) fn purge(&self) {
-        drop(std::mem::take(&mut *self.lock()));
+        let mut parts = self.lock();
+        self.purges.fetch_add(1, Ordering::Relaxed);
+        let evicted = std::mem::take(&mut *parts);
+        drop(parts);
+        drop(evicted);
     }
 
     /// Evicts what was not used for the longest time. `false` if nothing is held.
@@ -143,8 +150,12 @@ impl HeldFiles {
         is_held
     }
 
-    fn insert<T: Kind>(&self, id: ObjectId, outcome: Outcome<T>) {
+    /// Keeps a file that was read when there had been this many purges.
+    fn insert<T: Kind>(&self, id: ObjectId, outcome: Outcome<T>, purges: u64) {
         let mut parts = self.lock();
+        if self.purges.load(Ordering::Relaxed) != purges {
+            return;
+        }
         if parts.len() >= MAX_HELD {
             parts.remove(0);
         }
@@ -198,13 +209,14 @@ impl HeldFiles {
         if let Some(outcome) = self.find(id) {
             return Ok(Some(outcome?));
         }
+        let purges = self.purges.load(Ordering::Relaxed);
         let outcome = match self.read_evicting(id).await {
             Ok(None) => return Ok(None),
             Ok(Some(part)) => Ok(Arc::new(part)),
             Err(StoreError::References(error)) if error.is_lasting() => Err(error),
             Err(error) => return Err(error),
         };
-        self.insert(id, outcome.clone());
+        self.insert(id, outcome.clone(), purges);
         Ok(Some(outcome?))
     }
 

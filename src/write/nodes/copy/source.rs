@@ -81,8 +81,10 @@ impl NodeCopy {
         while let Some(batch) = batches.try_next().await.map_err(next)? {
             let erased = batch.into_iter().map(|entry| async move {
                 let version = &entry.info.version;
-                Ok::<_, NodeCopyError>(versions.has(from.relative(&entry.key), version)
-                    && self.erase_copied(&entry.key, version).await?)
+                Ok::<_, NodeCopyError>(
+                    versions.has(from.relative(&entry.key), version)
+                        && self.erase_copied(&entry.key, version).await?,
+                )
             });
             let others = each(erased.collect()).await?.into_iter().filter(|is_erased| !is_erased).count();
             kept = kept.saturating_add(others as u64);
