@@ -23,8 +23,8 @@ const MAX_TOGETHER: usize = 256;
 const MAX_TOGETHER_BYTES: usize = 64 << 20;
 /// How long a server keeps the lease of an array to which no client appends.
 const IDLE: Duration = Duration::from_millis(250);
-/// After this time, and while others append here, another server has its turn.
-const TURN: Duration = Duration::from_secs(2);
+/// After this time, and while others append here, another server has its turn. It waits for longer than that.
+const TURN: Duration = Duration::from_millis(1500);
 /// How long that one has to take it.
 const GAP: Duration = Duration::from_millis(150);
 

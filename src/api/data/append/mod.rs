@@ -132,7 +132,8 @@ async fn to_group(
     let append = group::parse(state, (&target, head, &query), (boundary, body), name, &permit).await?;
     let nodes = writer(state, &target, &head.extensions);
     let appends = state.engine.appends.clone();
-    let work = async move { appends.append_to_group(&nodes, append).await.map_err(Arc::new) };
+    // Boxed, because an append to one array needs less.
+    let work = Box::pin(async move { appends.append_to_group(&nodes, append).await.map_err(Arc::new) });
     finish(state, permit, work).await
 }
 
