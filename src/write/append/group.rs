@@ -202,6 +202,7 @@ impl GroupStepWriter<'_> {
         while let Some((next, others)) =
             self.append.parts.get(arrays.len()..).and_then(<[GroupPart]>::split_first)
         {
+            each(arrays.iter_mut().map(|array| array.lease.renew().boxed()).collect()).await?;
             let (document, lease) = self.nodes.take_settled(&next.path, &next.opened, owner).await?;
             arrays.push(Participant { part: next, lease, document });
             // Of the others, as many as are free one after the other.

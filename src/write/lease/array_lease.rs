@@ -301,6 +301,14 @@ impl ArrayLease {
         if self.place.is_unchanged(&self.version).await? { Ok(()) } else { Err(LeaseError::Lost) }
     }
 
+    /// Renews the lease if it ends soon.
+    ///
+    /// # Errors
+    /// [`LeaseError::Lost`]; a failure of the backend.
+    pub(in crate::write) async fn renew(&mut self) -> Result<(), LeaseError> {
+        if self.has_time() { Ok(()) } else { self.store().await }
+    }
+
     async fn store(&mut self) -> Result<(), LeaseError> {
         let ends = extend(&mut self.record, self.clock);
         let stored = self.place.replace(&self.record, Some(&self.version)).await?;
