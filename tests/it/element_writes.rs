@@ -9,6 +9,7 @@ use futures::future::join_all;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 use zarrd::cache::ValueCache;
 use zarrd::services::Mount;
 use zarrd::store::{CachePolicy, LocalOptions, LocalStore, SharedStore};
@@ -17,7 +18,7 @@ use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, Format, memory, noise};
 use crate::support::model::{Dim, spell};
 use crate::support::property::holds;
-use crate::support::s3::TestS3;
+use crate::support::s3::{Fault, Kind, Rule, TestS3, When};
 use crate::support::server::{Answer, Server, contents, no_caches, put};
 use crate::support::strategies::{case, random_selection};
 
@@ -176,6 +177,52 @@ async fn the_counts_say_what_was_written_whole_and_what_was_merged() {
     let answer = server.put_json("/v1/chunk/m/a/c/2/2", &json!([[1, 2], [3, 4]])).await;
     assert_eq!(answer.header("zarrd-written"), "values=1, whole=0, merged=1");
     assert_eq!(numbers(&server.elements("m/a", "4:,8:").await), [1, 2, 3, 4]);
+}
+
+/// Of whole chunks each byte is stored once. A part stores its chunk, or its shard, once for all that wait for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_few_bytes_are_stored_as_chunks_allow() {
+    let bucket = TestS3::start().await;
+    let server = server(&bucket.store());
+    let headers = [("content-type", "application/json")];
+    for (name, shards) in [("plain", Value::Null), ("sharded", json!([64]))] {
+        let array =
+            json!({"shape": [64], "data_type": "uint8", "chunks": [16], "shards": shards, "codecs": "raw"});
+        let made = server.request("PUT", &format!("/v1/nodes/m/{name}"), &headers, array.to_string()).await;
+        assert_eq!(made.status, 201, "{:?}", made.body);
+        assert_eq!(server.put_bytes(&format!("/v1/data/m/{name}"), vec![1; 64]).await.status, 204);
+    }
+    let stores = async |url: &str, body: Vec<u8>| {
+        let before = bucket.requests(Kind::Put);
+        assert_eq!(server.put_bytes(url, body).await.status, 204);
+        bucket.requests(Kind::Put) - before
+    };
+    assert_eq!(bucket.value("plain/c/0").unwrap().len(), 16);
+    assert_eq!(stores("/v1/data/m/plain", vec![2; 64]).await, 4, "64 bytes for 64");
+    assert_eq!(stores("/v1/data/m/plain?slice=3:5", vec![3; 2]).await, 1, "16 bytes for 2");
+    assert_eq!(stores("/v1/data/m/plain?slice=14:18", vec![3; 4]).await, 2, "32 bytes for 4");
+    assert_eq!(stores("/v1/data/m/sharded?slice=14:18", vec![3; 4]).await, 1, "one shard for 4");
+
+    let rule = Rule { kinds: vec![Kind::Put], key: "sharded/c/0", when: When::Nth(0), fault: Fault::Wait };
+    bucket.inject(vec![rule], 1);
+    let before = bucket.requests(Kind::Put);
+    let writes: Vec<_> = (0..64_u8)
+        .map(|place| {
+            let server = server.clone();
+            let url = format!("/v1/data/m/sharded?slice={place}:{}", place + 1);
+            tokio::spawn(async move { server.put_bytes(&url, vec![place]).await.status })
+        })
+        .collect();
+    bucket.until_one_waits().await;
+    // The others wait for the first one by then, or most of them.
+    sleep(Duration::from_millis(300)).await;
+    bucket.go_on();
+    for write in join_all(writes).await {
+        assert_eq!(write.unwrap(), 204);
+    }
+    let stores = bucket.requests(Kind::Put) - before;
+    assert!(stores <= 8, "the shard was stored {stores} times for 64 writes");
+    assert_eq!(server.elements("m/sharded", "").await, (0..64).collect::<Vec<u8>>());
 }
 
 #[tokio::test]
