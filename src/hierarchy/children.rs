@@ -1,6 +1,7 @@
 //! [`Children`]: the nodes directly below a group.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
+use tokio::task::yield_now;
 
 use super::{Hierarchy, HierarchyError, Node};
 use crate::key::NodePath;
@@ -82,6 +83,8 @@ impl Hierarchy {
                 if let Some(&kind) = known.get(child.name()) {
                     return Ok(Some(Child { name: child.name().to_owned(), kind: Some(kind) }));
                 }
+                // Stores in memory answer at once: without this, sixteen would be begun before another task has its turn.
+                yield_now().await;
                 let kind = match self.load_child(&child).await {
                     Ok(node) if node.zarr_format() == ZarrFormat::V3 && child.is_reserved_in_v3() => {
                         return Ok(None);

@@ -115,6 +115,10 @@ fn text(rest: &mut &str, quote: char) -> Option<String> {
                         text.push('\t');
                         continue;
                     }
+                    'r' => {
+                        text.push('\r');
+                        continue;
+                    }
                     other => {
                         text.push(other);
                         continue;

@@ -341,7 +341,7 @@ fn check_headers(options: &HttpOptions, headers: &HeaderMap) -> Result<(), Probl
     Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers-too-large").detail(detail))
 }
 
-/// Responds with 504 if a handler misses the deadline for its response head. PUT and PATCH have no deadline, because
+/// Responds with 504 if a handler misses the deadline for its response head. PUT, PATCH and appends have no deadline, because
 /// most of their time is the client's; nor have COPY, MOVE and POST of an S3 object, because the client decides how much
 /// they copy. An async function would store `answer` twice.
 pub(crate) fn with_deadline(
@@ -350,12 +350,15 @@ pub(crate) fn with_deadline(
     spec: Option<&RouteSpec>,
     answer: impl Future<Output = Response>,
 ) -> impl Future<Output = Response> {
-    let completes = spec.is_some_and(|spec| spec.resource == Resource::Object) && *method == Method::POST;
-    let takes_its_time = completes || matches!(method.as_str(), "PUT" | "PATCH" | "COPY" | "MOVE");
+    let is_post_of = |resource| *method == Method::POST && spec.is_some_and(|spec| spec.resource == resource);
+    let appends = writes && is_post_of(Resource::Node);
+    let takes_its_time = appends
+        || is_post_of(Resource::Object)
+        || matches!(method.as_str(), "PUT" | "PATCH" | "COPY" | "MOVE");
     let most = if takes_its_time { Duration::MAX } else { options.response_timeout };
     let too_late = move |_| {
         if writes {
-            return Problem::unfinished_change().into_response();
+            return Problem::late_change().into_response();
         }
         let detail = format!(
             "the response did not begin within {} s (`http.response_timeout`): ask again, or for less at a time",

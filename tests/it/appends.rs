@@ -540,7 +540,8 @@ async fn an_append_that_was_held_up_until_its_key_was_dropped_is_not_done_again(
     let bucket = TestS3::start().await;
     log(3).store(&bucket.store(), "a").await;
     let [late, prompt] = [server(&bucket.store()), server(&bucket.store())];
-    let rule = Rule { kinds: vec![Kind::Put], key: "a/c/0", when: When::Nth(0), fault: Fault::Wait };
+    // It has the lease, and is about to say what it appends. Later it would notice within a second that it lost the lease.
+    let rule = Rule { kinds: vec![Kind::Put], key: "/appends/", when: When::Nth(1), fault: Fault::Wait };
     bucket.inject(vec![rule], 1);
     let held = tokio::spawn(async move { late.append_as("one", "a?append=0", [7]).await });
     bucket.until_one_waits().await;
@@ -662,6 +663,26 @@ async fn an_append_that_takes_longer_than_a_response_may_says_that_it_goes_on() 
         sleep(Duration::from_millis(20)).await;
     }
     panic!("it has not gone on");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_cannot_be_checked_for_a_moment_breaks_no_append_off() {
+    let bucket = TestS3::start().await;
+    log(3).store(&bucket.store(), "a").await;
+    let server = server(&bucket.store());
+    let rule = Rule { kinds: vec![Kind::Put], key: "a/c/0", when: When::Nth(0), fault: Fault::Wait };
+    bucket.inject(vec![rule], 1);
+    let append = tokio::spawn(async move { (server.append("a?append=0", [1]).await, server) });
+    bucket.until_one_waits().await;
+    let (kinds, when, fault) = (vec![Kind::Head], When::Always, Fault::Status(403));
+    bucket.inject(vec![Rule { kinds, key: "/appends/", when, fault }], 1);
+    // It is checked each second.
+    sleep(Duration::from_millis(1500)).await;
+    assert!(bucket.heal() > 0);
+    bucket.go_on();
+    let (answer, server) = append.await.unwrap();
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    assert_eq!(server.json("a").await, json!([0, 0, 0, 1]));
 }
 
 #[tokio::test]

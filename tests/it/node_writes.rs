@@ -169,6 +169,22 @@ async fn what_is_said_of_a_new_array_is_in_its_document() {
     for member in ["chunks", "dtype", "order", "compressor", "filters", "dimension_separator"] {
         assert_eq!(like[member], stored[member], "{member}");
     }
+    assert_eq!(server.create("v2/f", &json!({"like": "v2/d", "codecs": "raw"})).await.status, 201);
+    let like = document(&store, "v2/f/.zarray").await;
+    for member in ["dtype", "order", "fill_value", "dimension_separator"] {
+        assert_eq!(like[member], stored[member], "{member}");
+    }
+    assert_eq!((&like["compressor"], &like["filters"]), (&Value::Null, &Value::Null));
+    // Names are those that are said, or as many as there are dimensions.
+    let named = json!({"like": "v2/a", "shape": [5], "dimension_names": ["t"]});
+    assert_eq!(server.create("v2/g", &named).await.status, 201);
+    assert_eq!(document(&store, "v2/g/.zattrs").await, json!({"_ARRAY_DIMENSIONS": ["t"]}));
+    for (path, format) in [("v2/h/.zattrs", 2), ("v3/h/zarr.json", 3)] {
+        let (path, name) = (path.rsplit_once('/').unwrap().0, path);
+        let said = json!({"like": "v2/a", "shape": [5, 5], "chunks": [2, 2], "zarr_format": format});
+        assert_eq!(server.create(path, &said).await.status, 201);
+        assert!(!document(&store, name).await.to_string().contains("_ARRAY_DIMENSIONS"), "{name}");
+    }
     assert_eq!(server.create("g", &json!({"node_type": "group", "attributes": {"a": 1}})).await.status, 201);
     assert_eq!(document(&store, "g/zarr.json").await["attributes"], json!({"a": 1}));
 }

@@ -72,7 +72,7 @@ impl AppendBatch {
                 Err(error) if error.is_overtaken() => *slot = Some(lease),
                 Err(error) => {
                     // While a change of the document may be in flight, the lease is not used: it is taken again, with a mark.
-                    *slot = Some(lease).filter(|lease| !lease.is_unsettled);
+                    *slot = Some(lease).filter(|lease| !lease.is_unsettled && !lease.has_broken_off);
                     return Err(error);
                 }
             }

@@ -120,7 +120,7 @@ impl GroupStepWriter<'_> {
         let mut arrays = Vec::new();
         let outcome = self.run_leased(&owner, &mut group, &mut arrays).await;
         // While a decision or a shape may still arrive, the leases end by themselves. Who takes an array next finds out.
-        if outcome.as_ref().is_err_and(AppendError::may_arrive) {
+        if group.has_broken_off || outcome.as_ref().is_err_and(AppendError::may_arrive) {
             return outcome;
         }
         release_all(arrays).await;

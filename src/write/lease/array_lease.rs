@@ -35,6 +35,8 @@ pub(in crate::write) struct ArrayLease {
     pub(super) is_new: bool,
     /// Whether an earlier creation has left its mark.
     pub(super) had_mark: bool,
+    /// Whether work under it was broken off, of which something may still arrive.
+    pub(in crate::write) has_broken_off: bool,
     /// Whether the owner before, or this one, may have a change of the document in flight. Then the document is marked before
     /// anything else is done.
     pub(in crate::write) is_unsettled: bool,
@@ -115,6 +117,7 @@ impl ArrayLease {
                     first_read,
                     is_new,
                     had_mark,
+                    has_broken_off: false,
                     is_unsettled,
                 });
             }
@@ -276,8 +279,12 @@ impl ArrayLease {
         self.is_unsettled = false;
     }
 
-    /// Gives the lease back. If that fails, it ends by itself. Who takes it next does not wait, and settles first what is unsettled.
+    /// Gives the lease back. If that fails, or something may still arrive, it ends by itself. Who takes it next does not wait, and settles
+    /// first what is unsettled.
     pub(in crate::write) async fn release(mut self) {
+        if self.has_broken_off {
+            return;
+        }
         self.record.until = u64::from(self.is_unsettled);
         if !self.is_unsettled {
             self.record.pending.clear();

@@ -15,10 +15,11 @@ const CHECKED_EVERY: Duration = Duration::from_secs(1);
 
 impl ArrayLease {
     /// Does a part of the work under the lease, which is held to the end of it. While the lease has ended and is not renewed, nothing of
-    /// the work goes on.
+    /// the work goes on. A failure to check it breaks nothing off before its end.
     ///
     /// # Errors
-    /// [`LeaseError::Lost`]; a failure of the backend: the work has broken off, and what it has begun may still arrive.
+    /// [`LeaseError::Lost`]; a failure of the backend: the work has broken off, and what it has begun may still arrive. The lease is not
+    /// given back then, but ends by itself.
     pub(in crate::write) async fn hold<T>(&mut self, work: impl Future<Output = T>) -> Result<T, LeaseError> {
         let mut work = pin!(work);
         loop {
@@ -26,7 +27,15 @@ impl ArrayLease {
             if let Ok(Some(done)) = timeout(CHECKED_EVERY, part).await {
                 return Ok(done);
             }
-            self.check().await?;
+            match self.check().await {
+                Ok(()) => {}
+                Err(error) if matches!(error, LeaseError::Lost) || Instant::now() >= self.ends => {
+                    self.has_broken_off = true;
+                    return Err(error);
+                }
+                // It is held for now, and checked again soon.
+                Err(_failure) => {}
+            }
         }
     }
 }

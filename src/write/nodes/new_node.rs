@@ -184,10 +184,23 @@ impl Description {
         if format == ZarrFormat::V3 {
             NodeDocuments::of_v3(&parts.zarr_json(), limits)
         } else {
-            let is_encoded_alike = self.codecs.is_none() && self.data_type.is_none();
-            let (zarray, attributes) = parts.zarray(like.filter(|_| is_encoded_alike))?;
+            let zarray = like.and_then(LikeArray::zarray).unwrap_or_default();
+            let (zarray, attributes) = parts.zarray(self.of_zarray(zarray))?;
             NodeDocuments::of_v2_array(&zarray, &attributes, limits)
         }
+    }
+
+    /// The members of another array's `.zarray` that are not said, and do not follow from what is said.
+    fn of_zarray(&self, mut zarray: Map<String, Value>) -> Map<String, Value> {
+        let is_said = |member: &str| match member {
+            "order" | "dimension_separator" => false,
+            "dtype" => self.data_type.is_some(),
+            "fill_value" => self.data_type.is_some() || self.fill_value.is_some(),
+            "compressor" | "filters" => self.data_type.is_some() || self.codecs.is_some(),
+            _ => true,
+        };
+        zarray.retain(|member, _| !is_said(member));
+        zarray
     }
 
     /// Without the members that a group may have.
@@ -254,7 +267,14 @@ impl Description {
         let names = self.dimension_names.clone();
         let names = names.or_else(|| like?.dimension_names.clone().filter(of_rank));
         let attributes = self.attributes.clone();
-        let attributes = attributes.or_else(|| like.map(|like| Map::clone(&like.attributes.object())));
+        let attributes = attributes.or_else(|| {
+            let mut attributes = Map::clone(&like?.attributes.object());
+            // Of v2: they are among the names already.
+            if like?.zarr_format == ZarrFormat::V2 && like?.dimension_names.is_some() {
+                attributes.shift_remove(ARRAY_DIMENSIONS);
+            }
+            Some(attributes)
+        });
         Ok(ArrayParts {
             shape,
             data_type,
@@ -407,42 +427,41 @@ impl ArrayParts {
         document
     }
 
-    /// The `.zarray`, and the attributes. `like` is an array of the same data type; if it is of v2, the chunks are encoded as its are.
-    fn zarray(&self, like: Option<&LikeArray>) -> Result<(Value, Map<String, Value>), NodeWriteError> {
+    /// The `.zarray`, and the attributes. Members that are taken from another array are as they are there.
+    fn zarray(&self, mut taken: Map<String, Value>) -> Result<(Value, Map<String, Value>), NodeWriteError> {
         if self.shards.is_some() {
             return Err(invalid("`shards`: arrays of v2 have no shards"));
         }
-        let of_like = like.and_then(LikeArray::zarray);
-        let (compressor, filters) = match (&self.codecs, &of_like) {
-            (_, Some(zarray)) => (zarray.get("compressor").cloned(), zarray.get("filters").cloned()),
-            (Codecs::Preset(preset), None) => {
+        let dtype = self.data_type.to_v2();
+        let dtype = dtype.ok_or_else(|| invalid("`data_type`: v2 has no such data type"))?;
+        let fill_value = FillValue::from_v3(&self.data_type, Some(&self.fill_value));
+        let fill_value = fill_value.map_err(NodeWriteError::Document)?.to_v2(&self.data_type);
+        let (compressor, filters) = match &self.codecs {
+            Codecs::Preset(preset) => {
                 let filters = v2_filter(&self.data_type).map(|filter| [filter]);
-                (Some(preset.to_v2(&self.data_type)), Some(json!(filters)))
+                (preset.to_v2(&self.data_type), json!(filters))
             }
-            (Codecs::Listed(_), None) => {
+            Codecs::Listed(_) if taken.contains_key("compressor") => (Value::Null, Value::Null),
+            Codecs::Listed(_) => {
                 return Err(invalid(
                     "`codecs`: for an array of v2, name a compressor by a word, or send a whole `.zarray`",
                 ));
             }
         };
-        let member = |name: &str, default: Value| {
-            of_like.as_ref().and_then(|zarray| zarray.get(name)).cloned().unwrap_or(default)
-        };
-        let dtype = self.data_type.to_v2();
-        let dtype = dtype.ok_or_else(|| invalid("`data_type`: v2 has no such data type"))?;
-        let fill_value = FillValue::from_v3(&self.data_type, Some(&self.fill_value));
-        let fill_value = fill_value.map_err(NodeWriteError::Document)?.to_v2(&self.data_type);
-        let zarray = json!({
+        let mut zarray = json!({
             "zarr_format": 2,
             "shape": self.shape,
             "chunks": self.chunks,
-            "dtype": member("dtype", json!(dtype)),
+            "dtype": dtype,
             "compressor": compressor,
             "fill_value": fill_value,
-            "order": member("order", json!("C")),
+            "order": "C",
             "filters": filters,
-            "dimension_separator": member("dimension_separator", json!(".")),
+            "dimension_separator": ".",
         });
+        if let Some(members) = zarray.as_object_mut() {
+            members.append(&mut taken);
+        }
         let mut attributes = self.attributes.clone();
         if let Some(names) = &self.names {
             if names.len() != self.shape.len() || names.iter().any(Option::is_none) {

@@ -172,6 +172,9 @@ async fn finish(
     match timeout(state.options.response_timeout, appended).await {
         Ok(Ok(appended)) => appended.map_err(problem::problem),
         Ok(Err(panic)) => Err(Problem::internal(Arc::new(panic)).extension("written", "unknown")),
-        Err(_) => Err(Problem::unfinished_change()),
+        Err(_) => Err(Problem::unfinished_change().detail(
+            "the append takes longer than a response may (`http.response_timeout`), and goes on: read the length of the array before it is \
+             sent again; under an `Idempotency-Key` it can be sent again at once",
+        )),
     }
 }
