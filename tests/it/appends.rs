@@ -540,8 +540,9 @@ async fn an_append_that_was_held_up_until_its_key_was_dropped_is_not_done_again(
     let bucket = TestS3::start().await;
     log(3).store(&bucket.store(), "a").await;
     let [late, prompt] = [server(&bucket.store()), server(&bucket.store())];
-    // It has the lease, and is about to say what it appends. Later it would notice within a second that it lost the lease.
-    let rule = Rule { kinds: vec![Kind::Put], key: "/appends/", when: When::Nth(1), fault: Fault::Wait };
+    // It has checked that conditions hold, which takes three writes, has the lease, and is about to say what it appends. Later it would
+    // notice within a second that it lost the lease.
+    let rule = Rule { kinds: vec![Kind::Put], key: "/appends/", when: When::Nth(4), fault: Fault::Wait };
     bucket.inject(vec![rule], 1);
     let held = tokio::spawn(async move { late.append_as("one", "a?append=0", [7]).await });
     bucket.until_one_waits().await;
