@@ -21,6 +21,17 @@ pub(super) const MAX_WAIT: Duration = Duration::from_secs(2);
 /// The interval at which it checks whether the owner has.
 const POLL: Duration = Duration::from_millis(50);
 
+/// What there was before the lease was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RecordBefore {
+    /// No record.
+    Absent,
+    /// A record.
+    Present,
+    /// A record with the mark that an earlier creation has left.
+    Marked,
+}
+
 /// The right to change the end of an array.
 #[derive(Debug)]
 pub(in crate::write) struct ArrayLease {
@@ -31,10 +42,7 @@ pub(in crate::write) struct ArrayLease {
     pub(super) ends: Instant,
     /// When the record was first read to take the lease, and how many keys had been used.
     first_read: (Instant, u64),
-    /// Whether there was no record before.
-    pub(super) is_new: bool,
-    /// Whether an earlier creation has left its mark.
-    pub(super) had_mark: bool,
+    pub(super) before: RecordBefore,
     /// Whether work under it was broken off, of which something may still arrive.
     pub(in crate::write) has_broken_off: bool,
     /// Whether the owner before, or this one, may have a change of the document in flight. Then the document is marked before
@@ -102,11 +110,16 @@ impl ArrayLease {
                 sleep(POLL).await;
                 continue;
             }
-            let (is_unsettled, had_mark) = (record.until > 0, record.is_making);
+            let is_unsettled = record.until > 0;
+            let before = match (&version, record.is_making) {
+                (None, _) => RecordBefore::Absent,
+                (Some(_), false) => RecordBefore::Present,
+                (Some(_), true) => RecordBefore::Marked,
+            };
             record.epoch = record.epoch.saturating_add(1);
             record.owner.clone_from(owner);
             change(&mut record);
-            let (ends, is_new) = (extend(&mut record, clock), version.is_none());
+            let ends = extend(&mut record, clock);
             if let Some(version) = place.replace(&record, version.as_ref()).await? {
                 return Ok(Self {
                     place,
@@ -115,8 +128,7 @@ impl ArrayLease {
                     clock,
                     ends,
                     first_read,
-                    is_new,
-                    had_mark,
+                    before,
                     has_broken_off: false,
                     is_unsettled,
                 });
@@ -161,7 +173,7 @@ impl ArrayLease {
 
     /// How often the path was taken over, if another owner had its lease before this one.
     pub(in crate::write) fn epoch_if_used(&self) -> Option<u64> {
-        (!self.is_new).then_some(self.record.epoch)
+        (self.before != RecordBefore::Absent).then_some(self.record.epoch)
     }
 
     /// The append with a key of this name that was done.

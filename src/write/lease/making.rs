@@ -8,7 +8,7 @@
 //! takeovers begin again then. That is safe, because no task but this one has had the lease: no other one can have a change of a document
 //! in flight that a number would have to keep away. A record that was there before is never erased.
 
-use super::array_lease::{ArrayLease, MAX_WAIT, is_alone};
+use super::array_lease::{ArrayLease, MAX_WAIT, RecordBefore, is_alone};
 use super::error::LeaseError;
 use super::record::{LEASE, LeaseOwner, LeasePlace, LeaseRecord};
 use crate::key::NodePath;
@@ -75,7 +75,7 @@ impl ArrayLease {
         if has_stored {
             self.release().await;
         } else {
-            self.record.is_making = self.had_mark;
+            self.record.is_making = self.before == RecordBefore::Marked;
             self.end().await;
         }
     }
@@ -83,7 +83,7 @@ impl ArrayLease {
     /// Erases a record that began with this lease, and releases any other.
     async fn end(self) {
         // Shortly before the end of the lease, another task may take it while the erasure is on its way.
-        if self.is_new && self.has_time() {
+        if self.before == RecordBefore::Absent && self.has_time() {
             // What stays is the record of a lease that ends by itself.
             drop(self.place.erase(&self.version).await);
         } else {
