@@ -115,15 +115,21 @@ impl Problem {
 
     /// The response to a change that takes longer than a response may. It goes on.
     pub(crate) fn unfinished_change() -> Self {
-        let detail = "the change takes longer than a response may (`http.response_timeout`), and goes on: read what is there before \
-                      it is sent again";
-        Self::from_class(ErrorClass::TimedOut).detail(detail).extension("written", "unknown")
+        Self::unknown_outcome(
+            "the change takes longer than a response may (`http.response_timeout`), and goes on: read what is there before it is sent \
+             again",
+        )
     }
 
     /// The response to a change whose outcome is not known when a response should begin. It may go on.
     pub(crate) fn late_change() -> Self {
-        let detail = "the change takes longer than a response may (`http.response_timeout`): nothing of it may be done, a part or all, and it \
-                      may go on. Read what is there before it is sent again";
+        Self::unknown_outcome(
+            "the change takes longer than a response may (`http.response_timeout`): nothing of it may be done, a part or all, and it may \
+             go on. Read what is there before it is sent again",
+        )
+    }
+
+    fn unknown_outcome(detail: &'static str) -> Self {
         Self::from_class(ErrorClass::TimedOut).detail(detail).extension("written", "unknown")
     }
 

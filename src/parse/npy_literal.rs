@@ -107,20 +107,13 @@ fn text(rest: &mut &str, quote: char) -> Option<String> {
                     'x' => 2,
                     'u' => 4,
                     'U' => 8,
-                    'n' => {
-                        text.push('\n');
-                        continue;
-                    }
-                    't' => {
-                        text.push('\t');
-                        continue;
-                    }
-                    'r' => {
-                        text.push('\r');
-                        continue;
-                    }
                     other => {
-                        text.push(other);
+                        text.push(match other {
+                            'n' => '\n',
+                            't' => '\t',
+                            'r' => '\r',
+                            itself => itself,
+                        });
                         continue;
                     }
                 };

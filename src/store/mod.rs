@@ -33,6 +33,7 @@ mod resolved_extent;
 mod secret;
 mod types;
 mod web;
+mod write_deadline;
 mod zip;
 
 #[cfg(test)]
@@ -75,4 +76,5 @@ pub use types::{
     ValueBody, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
 };
 pub use web::Web;
+pub(crate) use write_deadline::WriteDeadline;
 pub use zip::{ZipError, ZipStore};

@@ -13,10 +13,21 @@ pub(super) const BATCH: usize = 64;
 /// # Errors
 /// The first failure.
 pub(super) async fn each<T, E>(work: Vec<impl Future<Output = Result<T, E>>>) -> Result<Vec<T>, E> {
+    each_of(TOGETHER, work).await
+}
+
+/// As [`each`], with this number of items in work at a time.
+///
+/// # Errors
+/// As [`each`].
+pub(super) async fn each_of<T, E>(
+    together: usize,
+    work: Vec<impl Future<Output = Result<T, E>>>,
+) -> Result<Vec<T>, E> {
     let (mut left, mut begun) = (work.into_iter(), FuturesOrdered::new());
     let (mut done, mut failure) = (Vec::new(), None);
     loop {
-        while failure.is_none() && begun.len() < TOGETHER {
+        while failure.is_none() && begun.len() < together.max(1) {
             let Some(next) = left.next() else { break };
             begun.push_back(next);
         }

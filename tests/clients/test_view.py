@@ -267,8 +267,11 @@ def test_a_dragged_slider_ends_at_its_last_place_with_few_requests(visit, demo):
     steps = [SHOWN, ["drag", "#dim-0", 500], ["pause", 900], ["evaluate", "document.querySelector('.index').value"]]
     found = visit(f"{demo.base}/view/demo/field", steps=steps)
     assert found["values"][-1] == str(499 % 24) and found["url"].startswith(f"/view/demo/field?slice={499 % 24},:,:")
-    # There are 24 planes.
-    assert len([request for request in found["requests"] if request.startswith("/v1/data/demo/field?")]) <= 24
+    read = [request for request in found["requests"] if request.startswith("/v1/data/demo/field?")]
+    assert len(read) == len(set(read)), read
+    # There are 24 planes. Where a transfer takes long, as beside other load, some are read coarser meanwhile.
+    whole = [request for request in read if "&fit=" not in request]
+    assert len(whole) <= 24 and len(read) <= 2 * 24, read
 
 
 def test_a_slider_over_a_slow_connection_shows_coarser_planes_and_the_whole_when_it_stops(visit, demo):

@@ -409,13 +409,13 @@ async fn appends_and_changes_of_shape_come_through_beside_writers_of_the_same_ch
 }
 
 /// The place of the record of the one array that there is.
-fn record_key(bucket: &TestS3) -> String {
+pub(crate) fn record_key(bucket: &TestS3) -> String {
     let mut keys = bucket.keys().into_iter().filter(|key| key.contains("/appends/"));
     keys.next().unwrap().strip_prefix("some/prefix/").unwrap().to_owned()
 }
 
 /// Lets the lease of the owner end, as time does.
-fn end_lease(bucket: &TestS3) {
+pub(crate) fn end_lease(bucket: &TestS3) {
     let key = record_key(bucket);
     let mut record: Value = serde_json::from_slice(&bucket.value(&key).unwrap()).unwrap();
     assert_ne!(record["until"], 0, "no server has the lease");

@@ -63,6 +63,7 @@ mod killed;
 mod killed_appends;
 mod killed_copies;
 mod labels;
+mod late_writes;
 mod latency;
 mod levels;
 mod links;

@@ -23,7 +23,7 @@ use super::client::on_condition;
 use super::failure::{failure, is_not_sent, status};
 use super::object_backend::ObjectBackend;
 use crate::key::StoreKey;
-use crate::store::{SetResult, StoreError, StoreKind, Version, WriteCondition};
+use crate::store::{SetResult, StoreError, StoreKind, Version, WriteCondition, WriteDeadline};
 
 /// The metadata key for the write that stored a value. Azure takes only names that are identifiers.
 const WRITE_ID: &str = "zarr_server_write_id";
@@ -36,6 +36,11 @@ const GENERATION_MATCH: HeaderName = HeaderName::from_static("x-goog-if-generati
 const ATTEMPTS: u32 = 6;
 /// The first pause between attempts; each is up to twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// A write was not answered before its deadline.
+#[derive(Debug, thiserror::Error)]
+#[error("the time was over in which the write could be sent")]
+struct DeadlinePassed;
 
 /// The effect of a failed request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -135,7 +140,11 @@ impl ObjectBackend {
         let (mut attempt, mut was_lost) = (0, false);
         loop {
             attempt += 1;
-            let error = match self.put_once(path, &payload, condition, generation.take(), &id).await? {
+            let put = self.put_once(path, &payload, condition, generation.take(), &id);
+            let Some(sent) = WriteDeadline::send(put).await else {
+                return Err(StoreError::OutcomeUnknown(Arc::new(DeadlinePassed)));
+            };
+            let error = match sent? {
                 Ok(result) => return Ok(self.outcome(created, &result)),
                 Err(error) => error,
             };

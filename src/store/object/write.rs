@@ -18,7 +18,7 @@ use tracing::Instrument;
 use super::failure::{failure, write_failure};
 use super::object_backend::ObjectBackend;
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{SetResult, StoreError, StoreKind, ValueStream, WriteCondition};
+use crate::store::{SetResult, StoreError, StoreKind, ValueStream, WriteCondition, WriteDeadline};
 
 /// Values up to this length are put in one request; longer ones in parts of this length.
 const PART_BYTES: u64 = 8 << 20;
@@ -198,12 +198,12 @@ async fn hold(body: &mut ValueStream, limit: u64) -> Result<(Vec<Bytes>, bool), 
     Ok((pieces, true))
 }
 
-/// Runs a write or an erasure in its own task, and waits for it: it goes on if the caller is dropped, and what it holds is held until
-/// the backend has answered.
+/// Runs a write or an erasure in its own task, and waits for it: it goes on if the caller is dropped, until the caller's deadline, and
+/// what it holds is held until the backend has answered.
 pub(super) async fn finish<T: Send + 'static>(
     write: impl Future<Output = Result<T, StoreError>> + Send + 'static,
 ) -> Result<T, StoreError> {
-    match tokio::spawn(write.in_current_span()).await {
+    match tokio::spawn(WriteDeadline::inherit(write).in_current_span()).await {
         Ok(outcome) => outcome,
         Err(stopped) => Err(StoreError::Backend(Arc::new(stopped))),
     }

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::arrival::Arrival;
 use super::batch::AppendBatch;
 use super::error::AppendError;
+use super::line_lease::LineLease;
 use super::rows::{Append, Appended};
 use crate::array::OpenNode;
 use crate::cpu::ComputePool;
 use crate::key::NodePath;
-use crate::write::lease::{ArrayLease, LeaseOwner};
 use crate::write::{ArrayWriter, NodeWriter};
 
 /// The most appends, and the most bytes of them, that are stored together.
@@ -87,8 +87,7 @@ impl AppendWriter {
             is_first
         };
         if is_first {
-            let owner = self.writer.new_owner();
-            tokio::spawn(LineHead { appends: self.clone(), name, owner, has_ended: false }.run());
+            tokio::spawn(LineHead { appends: self.clone(), name, has_ended: false }.run());
         }
         answered.await.unwrap_or_else(|_gone| Err(Arc::new(AppendError::Lost)))
     }
@@ -108,52 +107,44 @@ impl AppendWriter {
 struct LineHead {
     appends: AppendWriter,
     name: ArrayName,
-    owner: LeaseOwner,
     /// Whether the line has ended. There may be a new one of the same name since.
     has_ended: bool,
 }
 
 impl LineHead {
     async fn run(mut self) {
-        let mut lease: Option<ArrayLease> = None;
-        let mut turn = Instant::now();
+        let mut lease = LineLease::new(self.appends.writer.clone());
         loop {
             let batch = self.next_batch();
             if batch.is_empty() {
-                if lease.is_some() && self.is_asked_again().await {
+                if lease.taken().is_some() && self.is_asked_again().await {
                     continue;
                 }
-                if let Some(lease) = lease.take() {
-                    self.note_keys_used(None);
-                    lease.release().await;
-                }
+                self.note_keys_used(None);
+                lease.release().await;
                 if self.end_if_idle() {
                     return;
                 }
-                turn = Instant::now();
                 continue;
             }
-            if turn.elapsed() > TURN {
-                if let Some(lease) = lease.take() {
-                    self.note_keys_used(None);
-                    lease.release().await;
-                    sleep(GAP).await;
-                }
-                turn = Instant::now();
+            if lease.taken().is_some_and(|taken| taken.elapsed() > TURN) {
+                self.note_keys_used(None);
+                lease.release().await;
+                sleep(GAP).await;
             }
             self.store(batch, &mut lease).await;
-            self.note_keys_used(lease.as_ref());
+            self.note_keys_used(lease.keys_used());
         }
     }
 
-    /// Notes how many keys were used, as this lease has it, for those who arrive from now on.
-    fn note_keys_used(&self, lease: Option<&ArrayLease>) {
+    /// Notes how many keys were used, if that is known, for those who arrive from now on.
+    fn note_keys_used(&self, keys_used: Option<u64>) {
         if let Some(line) = self.appends.lines().get_mut(&self.name) {
-            line.keys_used = lease.map(ArrayLease::keys_used);
+            line.keys_used = keys_used;
         }
     }
 
-    async fn store(&self, batch: Vec<WaitingAppend>, lease: &mut Option<ArrayLease>) {
+    async fn store(&self, batch: Vec<WaitingAppend>, lease: &mut LineLease) {
         let (mut appends, mut answers, mut made_for, mut first) = (Vec::new(), Vec::new(), Vec::new(), None);
         for WaitingAppend { append, nodes, opened, arrival, answer } in batch {
             appends.push(append);
@@ -164,9 +155,7 @@ impl LineHead {
         let Some((nodes, opened)) = first else { return };
         let (writer, cpu) = (self.appends.writer.clone(), self.appends.cpu.clone());
         let path = self.name.1.clone();
-        let owner = self.owner.clone();
-        let batch =
-            AppendBatch { path, owner, opened, nodes, writer, cpu, appends: appends.into(), made_for };
+        let batch = AppendBatch { path, opened, nodes, writer, cpu, appends: appends.into(), made_for };
         for (answer, outcome) in answers.into_iter().zip(batch.commit(lease).await) {
             // The request may be gone.
             let _ = answer.send(outcome);

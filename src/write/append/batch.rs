@@ -7,11 +7,12 @@ use tokio::time::Instant;
 use super::arrival::Arrival;
 use super::error::AppendError;
 use super::guard::AppendGuard;
+use super::line_lease::LineLease;
 use super::rows::{Append, Appended, check_array, end_of, joined};
 use crate::array::OpenNode;
 use crate::cpu::ComputePool;
 use crate::key::NodePath;
-use crate::write::lease::{ArrayLease, LeaseError, LeaseOwner, RecordedAppend};
+use crate::write::lease::{ArrayLease, LeaseError, RecordedAppend};
 use crate::write::nodes::{ArrayDocument, ChangedNode};
 use crate::write::pause::{ATTEMPTS, pause};
 use crate::write::{ArrayWriter, NodeWriter, WritePlan};
@@ -22,7 +23,6 @@ pub(super) type Outcomes = Vec<Result<Appended, Arc<AppendError>>>;
 /// Appends to one array that are stored together. All are along the same dimension.
 pub(super) struct AppendBatch {
     pub(super) path: NodePath,
-    pub(super) owner: LeaseOwner,
     pub(super) opened: Arc<OpenNode>,
     pub(super) nodes: NodeWriter,
     pub(super) writer: ArrayWriter,
@@ -42,7 +42,7 @@ enum Placed {
 
 impl AppendBatch {
     /// Stores the appends under a lease, which is taken if there is none. What is left of it can be used for the next batch.
-    pub(super) async fn commit(&self, lease: &mut Option<ArrayLease>) -> Outcomes {
+    pub(super) async fn commit(&self, lease: &mut LineLease) -> Outcomes {
         match self.try_commit(lease).await {
             Ok(outcomes) => outcomes,
             Err(error) => {
@@ -52,29 +52,24 @@ impl AppendBatch {
         }
     }
 
-    async fn try_commit(&self, slot: &mut Option<ArrayLease>) -> Result<Outcomes, AppendError> {
+    async fn try_commit(&self, line: &mut LineLease) -> Result<Outcomes, AppendError> {
         let mut first_read = None;
         for attempt in 0..ATTEMPTS {
             pause(attempt).await;
-            let mut lease = match slot.take() {
-                Some(lease) => lease,
-                None => self.nodes.take_lease(&self.path, &self.owner).await?,
-            };
+            let mut lease = line.take(&self.nodes, &self.path).await?;
             let first_read = *first_read.get_or_insert(lease.first_read());
-            match self.store(&mut lease, first_read).await {
-                Ok(outcomes) => {
-                    *slot = Some(lease);
-                    return Ok(outcomes);
-                }
+            let outcome = self.store(&mut lease, first_read).await;
+            let is_lost = matches!(outcome, Err(AppendError::Lease(LeaseError::Lost)));
+            if is_lost && !lease.has_broken_off {
                 // The lease is another server's, or will be taken again.
-                Err(AppendError::Lease(LeaseError::Lost)) => {}
+                drop(lease);
+                continue;
+            }
+            line.keep(lease);
+            match outcome {
                 // Others have changed the document. It is read again.
-                Err(error) if error.is_overtaken() => *slot = Some(lease),
-                Err(error) => {
-                    // While a change of the document may be in flight, the lease is not used: it is taken again, with a mark.
-                    *slot = Some(lease).filter(|lease| !lease.is_unsettled && !lease.has_broken_off);
-                    return Err(error);
-                }
+                Err(error) if is_lost || error.is_overtaken() => {}
+                outcome => return outcome,
             }
         }
         Err(AppendError::Contended)

@@ -36,4 +36,12 @@ impl WriteGuard for AppendGuard<'_> {
     async fn hold<T: Send>(&mut self, work: impl Future<Output = T> + Send) -> Result<T, AppendError> {
         Ok(self.lease.hold(work).await?)
     }
+
+    fn note_in_flight(&mut self) {
+        self.lease.has_broken_off = true;
+    }
+
+    async fn wait_for_late_writes(&mut self) -> Result<bool, AppendError> {
+        Ok(self.lease.wait_for_late_writes().await?)
+    }
 }

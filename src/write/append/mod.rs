@@ -26,6 +26,7 @@ mod batch;
 mod error;
 mod group;
 mod guard;
+mod line_lease;
 mod rows;
 
 pub use appender::AppendWriter;

@@ -5,17 +5,19 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::error::LeaseError;
 use super::record::{DecidedStep, GroupStep, LEASE, LeaseOwner, LeasePlace, LeaseRecord, RecordedAppend};
 use crate::key::NodePath;
-use crate::store::{Store, Version};
+use crate::store::{Store, Version, WriteDeadline};
 use crate::units::Clock;
 use crate::write::pause::{ATTEMPTS, pause};
 
 /// A lease with less than this left is renewed before anything is stored under it.
 const LEAST_LEFT: Duration = Duration::from_millis(2500);
+/// Nothing is sent under a lease with less than this left: it takes a while to arrive.
+const SEND_MARGIN: Duration = Duration::from_secs(1);
 /// How long a request waits for the owner to finish.
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(2);
 /// The interval at which it checks whether the owner has.
@@ -40,6 +42,12 @@ pub(in crate::write) struct ArrayLease {
     pub(super) version: Version,
     clock: Clock,
     pub(super) ends: Instant,
+    /// Until when something is sent under it.
+    pub(super) deadline: WriteDeadline,
+    /// Until when a write of an earlier owner may arrive.
+    late_writes_until: Option<Instant>,
+    /// When it was taken.
+    taken: Instant,
     /// When the record was first read to take the lease, and how many keys had been used.
     first_read: (Instant, u64),
     pub(super) before: RecordBefore,
@@ -111,6 +119,9 @@ impl ArrayLease {
                 continue;
             }
             let is_unsettled = record.until > 0;
+            if is_unsettled && !store.capabilities().no_late_writes {
+                record.taken_over = clock();
+            }
             let before = match (&version, record.is_making) {
                 (None, _) => RecordBefore::Absent,
                 (Some(_), false) => RecordBefore::Present,
@@ -123,12 +134,15 @@ impl ArrayLease {
             if let Some(version) = place.replace(&record, version.as_ref()).await? {
                 return Ok(Self {
                     place,
-                    record,
                     version,
                     clock,
                     ends,
+                    deadline: WriteDeadline::new(ends - SEND_MARGIN),
+                    late_writes_until: self::late_writes_until(&record, clock),
+                    taken: Instant::now(),
                     first_read,
                     before,
+                    record,
                     has_broken_off: false,
                     is_unsettled,
                 });
@@ -164,6 +178,23 @@ impl ArrayLease {
     pub(in crate::write) async fn note(&mut self, pending: Vec<RecordedAppend>) -> Result<(), LeaseError> {
         self.record.pending = pending;
         self.store().await
+    }
+
+    /// When it was taken.
+    pub(in crate::write) fn taken(&self) -> Instant {
+        self.taken
+    }
+
+    /// Waits until no write of an earlier owner can arrive any more. Returns whether one could until then.
+    ///
+    /// # Errors
+    /// As [`ArrayLease::hold`].
+    pub(in crate::write) async fn wait_for_late_writes(&mut self) -> Result<bool, LeaseError> {
+        let Some(until) = self.late_writes_until.take().filter(|until| *until > Instant::now()) else {
+            return Ok(false);
+        };
+        self.hold(sleep_until(until)).await?;
+        Ok(true)
     }
 
     /// How often the array was taken over.
@@ -294,6 +325,7 @@ impl ArrayLease {
     /// Gives the lease back. If that fails, or something may still arrive, it ends by itself. Who takes it next does not wait, and settles
     /// first what is unsettled.
     pub(in crate::write) async fn release(mut self) {
+        self.deadline.set(Instant::now());
         if self.has_broken_off {
             return;
         }
@@ -317,7 +349,11 @@ impl ArrayLease {
         if !self.has_time() {
             return self.store().await;
         }
-        if self.place.is_unchanged(&self.version).await? { Ok(()) } else { Err(LeaseError::Lost) }
+        if self.place.is_unchanged(&self.version).await? {
+            return Ok(());
+        }
+        self.version = self.own_version().await?.ok_or(LeaseError::Lost)?;
+        Ok(())
     }
 
     /// Renews the lease if it ends soon.
@@ -330,10 +366,23 @@ impl ArrayLease {
 
     async fn store(&mut self) -> Result<(), LeaseError> {
         let ends = extend(&mut self.record, self.clock);
-        let stored = self.place.replace(&self.record, Some(&self.version)).await?;
+        let mut stored = self.place.replace(&self.record, Some(&self.version)).await?;
+        if stored.is_none() {
+            let version = self.own_version().await?.ok_or(LeaseError::Lost)?;
+            stored = self.place.replace(&self.record, Some(&version)).await?;
+        }
         self.version = stored.ok_or(LeaseError::Lost)?;
         self.ends = ends;
+        self.deadline.set(ends - SEND_MARGIN);
         Ok(())
+    }
+
+    /// The version of the record that is stored, if that is of this lease: one that was stored although its response was lost.
+    async fn own_version(&self) -> Result<Option<Version>, LeaseError> {
+        let stored = self.place.read().await?;
+        let is_own =
+            |record: &LeaseRecord| record.owner == self.record.owner && record.epoch == self.record.epoch;
+        Ok(stored.filter(|(record, _)| is_own(record)).map(|(_, version)| version))
     }
 }
 
@@ -346,6 +395,14 @@ pub(super) fn is_alone(store: &dyn Store) -> bool {
 /// Lets a lease begin now. Returns its end.
 fn extend(record: &mut LeaseRecord, clock: Clock) -> Instant {
     let ends = Instant::now() + LEASE;
-    record.until = clock().saturating_add(LEASE.as_secs());
+    // The clock has whole seconds, of which this one has begun.
+    record.until = clock().saturating_add(LEASE.as_secs() + 1);
     ends
+}
+
+/// Until when a write may arrive that was sent before the array was taken over the last time: as long as a lease lasts.
+fn late_writes_until(record: &LeaseRecord, clock: Clock) -> Option<Instant> {
+    let most = LEASE.as_secs() + 1;
+    let passed = clock().saturating_sub(record.taken_over);
+    (record.taken_over > 0 && passed < most).then(|| Instant::now() + Duration::from_secs(most - passed))
 }

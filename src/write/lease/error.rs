@@ -7,8 +7,10 @@ use crate::write::settled::is_settled;
 /// Why a server may not change the end of an array.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// Another server appends to the array, or changes its shape.
-    #[error("another server appends to the array just now; nothing was written")]
+    /// Another owner appends to the array, or changes its shape, or has begun to and broken off.
+    #[error(
+        "another server appends to the array, or an append to it has just broken off; nothing was written"
+    )]
     Owned,
     /// A node is being made at the path.
     #[error("a node is being made at the path just now; nothing was written")]

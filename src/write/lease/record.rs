@@ -32,6 +32,9 @@ pub(super) struct LeaseRecord {
     pub(super) owner: LeaseOwner,
     /// Until when it does, in seconds since 1970; 0 if it has finished, and leaves nothing behind; 1 if it leaves something unsettled.
     pub(super) until: u64,
+    /// When it was last taken from an owner that had not finished, in seconds since 1970; 0 if it never was.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub(super) taken_over: u64,
     /// Appends whose elements may be stored, but that may not be in the shape yet.
     pub(super) pending: Vec<RecordedAppend>,
     /// Appends that are in the shape, the latest last.

@@ -52,6 +52,13 @@ impl WriteGuard for &DocumentGuard<'_> {
     async fn hold<T: Send>(&mut self, work: impl Future<Output = T> + Send) -> Result<T, NodeWriteError> {
         Ok(work.await)
     }
+
+    fn note_in_flight(&mut self) {}
+
+    /// The lease of the array was waited for before.
+    async fn wait_for_late_writes(&mut self) -> Result<bool, NodeWriteError> {
+        Ok(false)
+    }
 }
 
 /// A change of an array's shape.

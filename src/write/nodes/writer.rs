@@ -78,7 +78,12 @@ impl NodeWriter {
         let Some(shape) = &patch.shape else {
             return self.patch_leased(path, node, patch, is_expected).await;
         };
-        let (_document, mut lease) = self.take_settled(path, &node, &self.writer.new_owner()).await?;
+        let (document, mut lease) = self.take_settled(path, &node, &self.writer.new_owner()).await?;
+        let is_growing = shape.iter().zip(&document.metadata.shape).any(|(new, old)| new > old);
+        if is_growing {
+            // An element that arrived later would be seen in place of the fill value.
+            lease.wait_for_late_writes().await?;
+        }
         let outcome = self.patch_leased(path, node, patch, is_expected).await;
         // With a change in flight, the lease ends by itself, and who takes it next makes sure that the change comes to nothing.
         if outcome.as_ref().err().is_none_or(NodeWriteError::is_settled) {

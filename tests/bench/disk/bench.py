@@ -4,8 +4,8 @@
 
 The store is a web server in this process with 30 ms before each answer. Latency: one client, one key after the other, at the
 store itself, and through zarrd: cold, and from the disk after a restart, with a check of each version and without. Throughput:
-raw keys from the disk by 16 connections of wrk, for keys that never change; contenders take turns, and the median counts. Every
-answer is compared before anything is measured. Only ratios apply to other machines. Needs wrk and nginx.
+raw keys from the disk by 16 connections of wrk, for keys that never change; contenders take turns, and the median counts; servers
+have one core, and the load another. Every answer is compared before anything is measured. Only ratios apply to other machines. Needs wrk and nginx.
 """
 
 import argparse
@@ -17,9 +17,13 @@ import pathlib
 import re
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "http"))
+from processes import pinned  # noqa: E402
 
 DELAY = 0.03
 KEYS = 200
@@ -79,7 +83,7 @@ def zarrd(store, folder, freshness):
         "ZARRD__MOUNTS__M__FRESHNESS": freshness,
         "ZARRD__LOG__LEVEL": "error",
     }
-    command = [os.environ["ZARRD"], "serve", "--listen", "127.0.0.1:0"]
+    command = pinned(0, os.environ["ZARRD"], "serve", "--listen", "127.0.0.1:0")
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         port = int(re.search(r":(\d+)$", process.stdout.readline().strip())[1])
@@ -108,7 +112,8 @@ def nginx(store, folder):
             }} }}
         }}"""
     )
-    process = subprocess.Popen(["nginx", "-p", folder, "-c", folder / "nginx.conf"], stderr=subprocess.DEVNULL)
+    command = pinned(0, "nginx", "-p", folder, "-c", folder / "nginx.conf")
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         time.sleep(0.5)
         yield port, "/"
@@ -139,7 +144,7 @@ def throughput(place, size, folder):
         f'local n = 0\nrequest = function() n = (n + 7) % {KEYS}\n'
         f'return wrk.format("GET", "{prefix}{size}-" .. n) end\n'
     )
-    command = ["wrk", "-t1", "-c16", "-d3s", "-s", script, f"http://127.0.0.1:{port}"]
+    command = pinned(-1, "wrk", "-t1", "-c16", "-d3s", "-s", script, f"http://127.0.0.1:{port}")
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "Non-2xx" not in printed, printed
     return float(re.search(r"Requests/sec:\s+([\d.]+)", printed)[1])
