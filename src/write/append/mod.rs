@@ -17,6 +17,8 @@
 //!   change of the former owner that arrives late fails.
 //! - Elements are stored at the version that each value had *before* the lease was checked (`guarded`). So a former owner
 //!   cannot overwrite what the new one has stored.
+//! - Elements of which it is not known whether they are stored keep the lease to its end: they may arrive until then. Where the version of
+//!   a value would not keep them away afterwards, because its bytes stay the same, the next owner waits for them.
 //! - Each value is stored, also one of nothing but fill values: the condition that a value is absent would not distinguish one owner
 //!   from another.
 
