@@ -27,7 +27,7 @@ use crate::support::hierarchy::Array;
 use crate::support::server::{Server, put};
 
 /// Bytes of long documents.
-const DOCUMENT_BYTES: usize = 640 << 10;
+const DOCUMENT_BYTES: usize = 1 << 20;
 /// Nodes below a group.
 const NODES: usize = 50;
 /// Stored chunks of an array.
