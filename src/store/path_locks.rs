@@ -32,14 +32,26 @@ impl PathLocks {
 
     /// Waits for the lock of a path. No thread is blocked meanwhile.
     pub(super) async fn lock(&'static self, path: &(impl Hash + ?Sized)) -> PathLock {
+        // Made before the wait: a caller that leaves while it waits takes its place with it.
+        let (mut lock, shared) = self.of(path);
+        lock.held = Some(shared.lock_owned().await);
+        lock
+    }
+
+    /// Takes the lock of a path if it is free and no one waits for it.
+    pub(super) fn try_lock(&'static self, path: &(impl Hash + ?Sized)) -> Option<PathLock> {
+        let (mut lock, shared) = self.of(path);
+        lock.held = Some(shared.try_lock_owned().ok()?);
+        Some(lock)
+    }
+
+    /// The lock of a path, not held yet, and what is to be locked.
+    fn of(&'static self, path: &(impl Hash + ?Sized)) -> (PathLock, Arc<tokio::sync::Mutex<()>>) {
         let mut hasher = DefaultHasher::new();
         path.hash(&mut hasher);
         let hash = hasher.finish();
-        // Made before the wait: a caller that leaves while it waits takes its place with it.
-        let mut lock = PathLock { locks: self, hash, held: None };
         let shared = Arc::clone(self.in_use().entry(hash).or_default());
-        lock.held = Some(shared.lock_owned().await);
-        lock
+        (PathLock { locks: self, hash, held: None }, shared)
     }
 
     fn in_use(&self) -> MutexGuard<'_, LocksInUse> {
@@ -81,9 +93,10 @@ mod tests {
             let name = other.to_string();
             assert!(unconstrained(LOCKS.lock(&name)).now_or_never().is_some(), "{other}");
         }
-        assert!(LOCKS.lock("0").now_or_never().is_none());
+        assert!(LOCKS.lock("0").now_or_never().is_none() && LOCKS.try_lock("0").is_none());
         drop(first);
         assert!(LOCKS.lock("0").now_or_never().is_some());
+        assert!(LOCKS.try_lock("0").is_some());
     }
 
     #[tokio::test]
@@ -96,7 +109,7 @@ mod tests {
         drop(second);
         drop(first);
         let third = third.await;
-        assert!(LOCKS.lock("0").now_or_never().is_none());
+        assert!(LOCKS.lock("0").now_or_never().is_none() && LOCKS.try_lock("0").is_none());
         assert_eq!(LOCKS.in_use().len(), 1);
         drop(third);
         assert_eq!(LOCKS.in_use().len(), 0);

@@ -40,6 +40,11 @@ impl StoredPath {
     pub(super) async fn lock(&self) -> PathLock {
         LOCKS.lock(&self.0).await
     }
+
+    /// Takes the lock of the path if it is free.
+    pub(super) fn try_lock(&self) -> Option<PathLock> {
+        LOCKS.try_lock(&self.0)
+    }
 }
 
 impl Root {

@@ -2,7 +2,8 @@
 //!
 //! A value's bytes go to a staging file first. When they are complete and on the disk, the writer takes the key's lock,
 //! checks the condition, renames the file to its name, and makes the directory durable; only then is the write
-//! acknowledged. From the last byte on, the write runs to its end even if the caller is dropped. Keys are a flat
+//! acknowledged. From the last byte on, the write runs to its end even if the caller is dropped. Of a short value that is in memory and
+//! whose lock is free, all of that is one step on one thread: to go from thread to thread takes longer than the step. Keys are a flat
 //! namespace, so directories come and go with them: a writer creates those it needs and begins again if one is removed
 //! meanwhile.
 
@@ -10,7 +11,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use futures::stream::TryStreamExt;
+use futures::future::FutureExt;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use rustix::fs::{AtFlags, fsync, unlinkat};
 use rustix::io::Errno;
 
@@ -46,25 +48,61 @@ pub(super) async fn set(
     condition: WriteCondition,
 ) -> Result<SetResult, StoreError> {
     check_name(key)?;
-    let (ours, name, wanted) = (Arc::clone(shared), key.clone(), condition.clone());
-    let prepared = blocking.run(move || {
-        let staging = ours.writable()?;
-        // Only to save the upload; the check at the commit decides.
-        wanted.check(ours.before(&name, &wanted)?.as_ref())?;
-        Staged::create(staging, Arc::clone(&ours.disk))
-    });
-    let (staged, rest) = receive(prepared.await?, blocking, body).await?;
+    let received = match short(body)? {
+        Body::Whole(bytes) => (None, bytes),
+        Body::Arriving(body) => {
+            let (ours, name, wanted) = (Arc::clone(shared), key.clone(), condition.clone());
+            let prepared = blocking.run(move || ours.prepare(&name, &wanted)).await?;
+            let (staged, rest) = receive(prepared, blocking, body).await?;
+            (Some(staged), rest)
+        }
+    };
     let (shared, blocking, key) = (Arc::clone(shared), blocking.clone(), key.clone());
     join(tokio::spawn(async move {
-        let ours = Arc::clone(&shared);
-        let name = key.clone();
-        let complete =
-            blocking.run(move || Ok((ours.complete(staged, &rest)?, ours.root.stored_path(&name))));
-        let (staged, path) = complete.await?;
-        let lock = path.lock().await;
-        blocking.run(move || shared.commit(&lock, staged, &key, &condition)).await
+        let (ours, name, wanted) = (Arc::clone(&shared), key.clone(), condition.clone());
+        let stored = blocking.run(move || {
+            let (staged, rest) = received;
+            let staged = staged.map_or_else(|| ours.prepare(&name, &wanted), Ok)?;
+            let staged = ours.complete(staged, &rest)?;
+            let path = ours.root.stored_path(&name);
+            match path.try_lock() {
+                Some(lock) => ours.commit(&lock, staged, &name, &wanted).map(Ok),
+                None => Ok(Err((staged, path))),
+            }
+        });
+        match stored.await? {
+            Ok(stored) => Ok(stored),
+            Err((staged, path)) => {
+                let lock = path.lock().await;
+                blocking.run(move || shared.commit(&lock, staged, &key, &condition)).await
+            }
+        }
     }))
     .await
+}
+
+/// The body of a value.
+enum Body {
+    /// All of it is there, and short.
+    Whole(Bytes),
+    Arriving(ValueStream),
+}
+
+/// The body of a short value that is in memory, which its stream gives at once.
+fn short(mut body: ValueStream) -> Result<Body, StoreError> {
+    let Some(first) = body.try_next().now_or_never() else { return Ok(Body::Arriving(body)) };
+    let Some(first) = first? else { return Ok(Body::Whole(Bytes::new())) };
+    let begun = |parts: Vec<Bytes>, rest: ValueStream| {
+        Body::Arriving(stream::iter(parts).map(Ok).chain(rest).boxed())
+    };
+    if first.len() > PIECE_BYTES {
+        return Ok(begun(vec![first], body));
+    }
+    match body.try_next().now_or_never() {
+        Some(Ok(None)) => Ok(Body::Whole(first)),
+        Some(second) => Ok(begun([Some(first), second?].into_iter().flatten().collect(), body)),
+        None => Ok(begun(vec![first], body)),
+    }
 }
 
 /// Writes a body to its staging file. Returns the last bytes, which the next step writes.
@@ -106,6 +144,14 @@ pub(super) async fn erase(
 }
 
 impl LocalRootState {
+    /// Creates the staging file of a value.
+    fn prepare(&self, key: &StoreKey, condition: &WriteCondition) -> Result<Staged, StoreError> {
+        let staging = self.writable()?;
+        // Only to save the upload; the check at the commit decides.
+        condition.check(self.before(key, condition)?.as_ref())?;
+        Staged::create(staging, Arc::clone(&self.disk))
+    }
+
     /// Writes the last bytes and makes them all durable.
     fn complete(&self, mut staged: Staged, rest: &[u8]) -> Result<Staged, StoreError> {
         staged.write(rest)?;
