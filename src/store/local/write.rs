@@ -2,10 +2,10 @@
 //!
 //! A value's bytes go to a staging file first. When they are complete and on the disk, the writer takes the key's lock,
 //! checks the condition, renames the file to its name, and makes the directory durable; only then is the write
-//! acknowledged. From the last byte on, the write runs to its end even if the caller is dropped. Of a short value that is in memory and
-//! whose lock is free, all of that is one step on one thread: to go from thread to thread takes longer than the step. Keys are a flat
-//! namespace, so directories come and go with them: a writer creates those it needs and begins again if one is removed
-//! meanwhile.
+//! acknowledged. From the last byte on, the write runs to its end even if the caller is dropped. A value that is in memory
+//! is written in one step on one thread if its lock is free: to go from thread to thread takes longer than the step.
+//! Keys are a flat namespace, so directories come and go with them: a writer creates those it needs and begins again if one
+//! is removed meanwhile.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -48,8 +48,8 @@ pub(super) async fn set(
     condition: WriteCondition,
 ) -> Result<SetResult, StoreError> {
     check_name(key)?;
-    let received = match short(body)? {
-        Body::Whole(bytes) => (None, bytes),
+    let received = match Body::new(body)? {
+        Body::InMemory(bytes) => (None, bytes),
         Body::Arriving(body) => {
             let (ours, name, wanted) = (Arc::clone(shared), key.clone(), condition.clone());
             let prepared = blocking.run(move || ours.prepare(&name, &wanted)).await?;
@@ -83,25 +83,22 @@ pub(super) async fn set(
 
 /// The body of a value.
 enum Body {
-    /// All of it is there, and short.
-    Whole(Bytes),
+    InMemory(Bytes),
     Arriving(ValueStream),
 }
 
-/// The body of a short value that is in memory, which its stream gives at once.
-fn short(mut body: ValueStream) -> Result<Body, StoreError> {
-    let Some(first) = body.try_next().now_or_never() else { return Ok(Body::Arriving(body)) };
-    let Some(first) = first? else { return Ok(Body::Whole(Bytes::new())) };
-    let begun = |parts: Vec<Bytes>, rest: ValueStream| {
-        Body::Arriving(stream::iter(parts).map(Ok).chain(rest).boxed())
-    };
-    if first.len() > PIECE_BYTES {
-        return Ok(begun(vec![first], body));
-    }
-    match body.try_next().now_or_never() {
-        Some(Ok(None)) => Ok(Body::Whole(first)),
-        Some(second) => Ok(begun([Some(first), second?].into_iter().flatten().collect(), body)),
-        None => Ok(begun(vec![first], body)),
+impl Body {
+    /// What a stream gives at once: all of it, if that is one piece.
+    fn new(mut stream: ValueStream) -> Result<Self, StoreError> {
+        let mut pieces = Vec::new();
+        for _piece_and_end in 0..2 {
+            match stream.try_next().now_or_never().transpose()? {
+                Some(Some(piece)) => pieces.push(piece),
+                Some(None) => return Ok(Self::InMemory(pieces.pop().unwrap_or_default())),
+                None => break,
+            }
+        }
+        Ok(Self::Arriving(stream::iter(pieces).map(Ok).chain(stream).boxed()))
     }
 }
 

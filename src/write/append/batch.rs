@@ -60,12 +60,10 @@ impl AppendBatch {
             let first_read = *first_read.get_or_insert(lease.first_read());
             let outcome = self.store(&mut lease, first_read).await;
             let is_lost = matches!(outcome, Err(AppendError::Lease(LeaseError::Lost)));
-            if is_lost && !lease.has_broken_off {
-                // The lease is another server's, or will be taken again.
-                drop(lease);
-                continue;
+            // A lost lease is another server's, or will be taken again.
+            if !is_lost || lease.has_broken_off {
+                line.keep(lease);
             }
-            line.keep(lease);
             match outcome {
                 // Others have changed the document. It is read again.
                 Err(error) if is_lost || error.is_overtaken() => {}

@@ -24,6 +24,37 @@ async fn a_body_that_breaks_off_leaves_the_old_value_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_value_in_memory_is_written_in_one_step_on_one_thread() {
+    let (directory, store) = store();
+    for (number, length) in [0, 5, 3 << 20].into_iter().enumerate() {
+        let (before, name) = (store.hops(), format!("d/{number}"));
+        put(&store, &name, vec![1; length]).await;
+        assert_eq!(store.hops() - before, 1, "{length} bytes");
+        assert_eq!(read(&store, &name).await.unwrap(), vec![1; length]);
+    }
+    nothing_is_staged(directory.path()).await;
+}
+
+#[tokio::test]
+async fn all_pieces_of_a_value_are_written_whenever_they_arrive() {
+    let (_directory, store) = store();
+    // Bit `n` of `late` says whether piece `n`, or the end, is waited for.
+    for late in 0..1 << 4 {
+        let pieces = futures::stream::iter((0..4).map(move |piece: u8| (piece, late >> piece & 1 == 1)));
+        let arriving = pieces.then(|(piece, is_late)| async move {
+            if is_late {
+                tokio::task::yield_now().await;
+            }
+            (piece < 3).then(|| Ok(Bytes::from(vec![piece; 1 << 10])))
+        });
+        let body = arriving.filter_map(std::future::ready).boxed();
+        store.set(&key("a"), body, WriteCondition::Always).await.unwrap();
+        let expected = [[0; 1 << 10], [1; 1 << 10], [2; 1 << 10]].concat();
+        assert!(read(&store, "a").await.unwrap() == expected, "{late:b}");
+    }
+}
+
+#[tokio::test]
 async fn a_cancelled_write_leaves_nothing() {
     let (directory, store) = store();
     let pieces = futures::stream::iter((0..4).map(|_| Ok(Bytes::from(vec![1; 1 << 20]))));
