@@ -1,14 +1,16 @@
 //! [`WriteDeadline`]: until when a conditional write may be sent.
 //!
 //! Who writes under a lease sends nothing after its end. A write goes on in a task of its own, and is sent again where that is safe:
-//! that task inherits the deadline, and checks it each time that it goes on, also after the process was paused.
+//! that task inherits the deadline, and breaks off when it has passed. The clock is read each time that something goes on, because after
+//! a pause of the process timers may come late.
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
 tokio::task_local! {
     /// The deadline of the current task.
@@ -17,31 +19,48 @@ tokio::task_local! {
 
 /// Until when writes may be sent. Clones share it, and it can be extended.
 #[derive(Clone, Debug)]
-pub(crate) struct WriteDeadline(Arc<Mutex<Instant>>);
+pub(crate) struct WriteDeadline(Arc<watch::Sender<Instant>>);
 
 impl WriteDeadline {
     /// A deadline at a time.
     pub(crate) fn new(at: Instant) -> Self {
-        Self(Arc::new(Mutex::new(at)))
+        Self(Arc::new(watch::Sender::new(at)))
+    }
+
+    /// The deadline of the current task, if it has one.
+    pub(super) fn current() -> Option<Self> {
+        CURRENT.try_with(Clone::clone).ok()
     }
 
     /// Sets another time.
     pub(crate) fn set(&self, at: Instant) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = at;
+        self.0.send_replace(at);
     }
 
-    fn has_passed(&self) -> bool {
-        Instant::now() >= *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn has_passed(&self) -> bool {
+        Instant::now() >= *self.0.borrow()
+    }
+
+    /// Waits until it has passed.
+    async fn passed(&self) {
+        let mut deadline = self.0.subscribe();
+        loop {
+            let at = *deadline.borrow_and_update();
+            if timeout_at(at, deadline.changed()).await.is_err() {
+                return;
+            }
+        }
     }
 
     /// Does work before the deadline; `None` if it is not done by then. Work that is not awaited to its end may go on later.
     pub(crate) async fn before<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut work = pin!(work);
-        poll_fn(
-            |context| {
-                if self.has_passed() { Poll::Ready(None) } else { work.as_mut().poll(context).map(Some) }
-            },
-        )
+        let (mut passed, mut work) = (pin!(self.passed()), pin!(work));
+        poll_fn(|context| {
+            if self.has_passed() || passed.as_mut().poll(context).is_ready() {
+                return Poll::Ready(None);
+            }
+            work.as_mut().poll(context).map(Some)
+        })
         .await
     }
 
@@ -52,7 +71,7 @@ impl WriteDeadline {
 
     /// The same work in another task, with the deadline of this one.
     pub(super) fn inherit<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
-        let current = CURRENT.try_with(Clone::clone).ok();
+        let current = Self::current();
         async move {
             match current {
                 Some(deadline) => deadline.scope(work).await,
@@ -61,11 +80,11 @@ impl WriteDeadline {
         }
     }
 
-    /// Sends a write before the deadline of the current task; `None` if it has no response by then.
+    /// Sends a write before the deadline of the current task; `None` if it has no response by then, and is dropped.
     pub(super) async fn send<T>(write: impl Future<Output = T>) -> Option<T> {
-        match CURRENT.try_with(Clone::clone) {
-            Ok(deadline) => deadline.before(write).await,
-            Err(_none) => Some(write.await),
+        match Self::current() {
+            Some(deadline) => deadline.before(write).await,
+            None => Some(write.await),
         }
     }
 }
@@ -95,5 +114,22 @@ mod tests {
         deadline.set(Instant::now() + Duration::from_secs(1));
         assert_eq!(deadline.clone().scope(attempts(Duration::from_millis(300))).await, 3);
         assert_eq!(WriteDeadline::send(sleep(Duration::from_secs(5))).await, Some(()), "without a deadline");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_without_a_response_breaks_off_at_the_deadline_as_it_is_by_then() {
+        let start = Instant::now();
+        for (set, end) in [(None, 1000), (Some(3000), 3000), (Some(200), 300)] {
+            let begun = start.elapsed();
+            let after = |millis| Instant::now() + Duration::from_millis(millis);
+            let deadline = WriteDeadline::new(after(1000));
+            let at = set.map(after);
+            let task =
+                tokio::spawn(deadline.clone().scope(WriteDeadline::send(std::future::pending::<()>())));
+            sleep(Duration::from_millis(300)).await;
+            at.into_iter().for_each(|at| deadline.set(at));
+            assert_eq!(task.await.unwrap(), None);
+            assert_eq!(start.elapsed() - begun, Duration::from_millis(end), "{set:?}");
+        }
     }
 }

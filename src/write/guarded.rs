@@ -3,9 +3,6 @@
 //! The version of each stored value is read first, then it is checked whether the write is still allowed, and then the value is
 //! stored at that version. Who is not allowed any more because another writer has begun, cannot change what that one has stored, and
 //! sends nothing any more. Until then no other write of this process changes the values ([`ValueTurn`](super::line::ValueTurn)).
-//!
-//! Where versions are digests, as in S3, a value that is stored with the same bytes again keeps its version. A write of who was allowed
-//! before could still arrive then: it is waited for, and the value is stored once more.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +19,6 @@ use super::error::WriteError;
 use super::line::ValueWrite;
 use super::pause::{ATTEMPTS, pause};
 use super::stored_chunk::{StoredChunk, VersionCheck};
-use super::written::StoredValueReport;
 use crate::array::Array;
 use crate::chunk::{CopyRegion, Elements, Subset};
 use crate::store::Version;
@@ -46,9 +42,6 @@ pub(super) trait WriteGuard {
 
     /// Notes that a write has failed which may still arrive.
     fn note_in_flight(&mut self);
-
-    /// Waits until no write can arrive that another one has begun who was allowed to before. Returns whether one could until then.
-    fn wait_for_late_writes(&mut self) -> impl Future<Output = Result<bool, Self::Error>> + Send;
 }
 
 /// Parts of stored values that are written while a guard allows it.
@@ -121,7 +114,7 @@ impl ArrayWriter {
     }
 
     /// Writes parts of values, of which each has its turn meanwhile. Returns those that must be written again: another process has changed
-    /// the value since its version was read, or may still change it at that version.
+    /// the value since its version was read.
     async fn write_once<G: WriteGuard + Send, E: From<WriteError> + From<G::Error>>(
         &self,
         parts: Vec<(StoredChunk, ChunkPart)>,
@@ -142,22 +135,16 @@ impl ArrayWriter {
         let write = found.map(|(chunk, part, turn, version)| {
             let is_in_flight = &is_in_flight;
             let write = async move {
-                let checks = WriteChecks { value: Some(same_version(version.clone())), array: None };
+                let checks = WriteChecks { value: Some(same_version(version)), array: None };
                 let write = ValueWrite { chunk: chunk.clone(), part: part.clone(), checks, erases_fill };
-                let has_same_version = match self.lines().write_in_turn(&turn, write).await {
-                    Ok(StoredValueReport { version: Some(stored), .. })
-                        if version.is_some_and(|version| version.matches(&stored)) =>
-                    {
-                        true
-                    }
-                    Ok(_stored) => return Ok(None),
-                    Err(WriteError::ConditionFailed) => false,
+                match self.lines().write_in_turn(&turn, write).await {
+                    Ok(_stored) => Ok(None),
+                    Err(WriteError::ConditionFailed) => Ok(Some((chunk, part))),
                     Err(error) => {
                         is_in_flight.fetch_or(!error.is_without_effect(), Relaxed);
-                        return Err(error);
+                        Err(error)
                     }
-                };
-                Ok::<_, WriteError>(Some((has_same_version, (chunk, part))))
+                }
             };
             write.boxed()
         });
@@ -165,12 +152,7 @@ impl ArrayWriter {
         if is_in_flight.into_inner() {
             guard.note_in_flight();
         }
-        let left = written??.into_iter().flatten();
-        let (same, mut left): (Vec<_>, Vec<_>) = left.partition(|(has_same_version, _)| *has_same_version);
-        if !same.is_empty() && guard.wait_for_late_writes().await? {
-            left.extend(same);
-        }
-        Ok(left.into_iter().map(|(_, part)| part).collect())
+        Ok(written??.into_iter().flatten().collect())
     }
 }
 

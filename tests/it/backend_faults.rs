@@ -144,6 +144,7 @@ impl Ask {
             | Fault::Gzip
             | Fault::Wait
             | Fault::DoneThenWait
+            | Fault::DoneThenFailLater(_)
             | Fault::DoneThenReset
             | Fault::DoneThen(_) => true,
         }

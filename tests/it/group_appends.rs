@@ -437,3 +437,35 @@ async fn arrays_of_texts_grow_in_one_step() {
     assert_eq!(server.json("g/texts").await, json!(["abc"]));
     assert_eq!(server.json("g/words").await, json!([["d", "e"]]));
 }
+
+/// As in `late_writes`, of the decision. Another server finishes the step, and makes one of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_decision_that_was_stored_and_failed_on_its_condition_it_is_not_known_whether_it_holds() {
+    let bucket = TestS3::start().await;
+    dataset(&bucket.store(), 0).await;
+    let [one, other] = [server(&bucket.store()), server(&bucket.store())].map(Arc::new);
+    let append = async |server: &Server, key: &str, byte: u8| {
+        let parts: [(&str, &[u8]); 2] = [("t", &[byte]), ("sub/p", &[byte, byte])];
+        server.append_form(key, "g?append=0", &parts).await
+    };
+    // The requests before the first append to a bucket are others.
+    assert_eq!(append(&one, "first", 1).await.status, 200);
+    // Three leases are taken and two steps noted before the decision.
+    let fault = Fault::DoneThenFailLater(412);
+    bucket.inject(vec![Rule { kinds: vec![Kind::Put], key: "/appends/", when: When::Nth(5), fault }], 1);
+    let held = tokio::spawn({
+        let one = Arc::clone(&one);
+        async move { append(&one, "held", 2).await }
+    });
+    bucket.until_one_waits().await;
+    let append_until_done = async |server: &Server, key: &str, byte: u8| {
+        while append(server, key, byte).await.status != 200 {}
+    };
+    append_until_done(&other, "other", 3).await;
+    bucket.go_on();
+    let unknown = held.await.unwrap();
+    assert_eq!((unknown.status.as_u16(), &unknown.json()["written"]), (503, &json!("unknown")));
+    append_until_done(&one, "held", 2).await;
+    assert_eq!(one.json("g/t").await, json!([1, 2, 3]));
+    assert_eq!(one.json("g/sub/p").await, json!([[1, 1], [2, 2], [3, 3]]));
+}

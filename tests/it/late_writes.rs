@@ -55,6 +55,35 @@ async fn elements_that_arrive_late_change_no_append_of_the_bytes_that_were_there
     }
 }
 
+/// An append is acknowledged, and then its elements are given the values that were there before, so that the stored value has the version
+/// again at which another owner has sent its elements.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn elements_that_arrive_late_change_no_value_that_was_given_its_former_bytes() {
+    let (bucket, [late, prompt]) = start().await;
+    bucket.inject(vec![rule(Kind::Put, "a/c/0", When::Nth(0), Fault::Wait)], 1);
+    let held = tokio::spawn(async move { late.append_as("late", "a?append=0", [1]).await });
+    bucket.until_one_waits().await;
+    end_lease(&bucket);
+    let changed = tokio::spawn({
+        let prompt = Arc::clone(&prompt);
+        async move {
+            assert_eq!(prompt.append_until_done("prompt", "a?append=0", &[5]).await["start"], 3);
+            // The fill value, which the chunk had there before.
+            let headers = [("content-type", "application/octet-stream")];
+            let answer = prompt.request("PUT", "/v1/data/m/a?slice=3:4", &headers, vec![7]).await;
+            assert_eq!(answer.status, 204, "{:?}", answer.body);
+        }
+    });
+    sleep(Duration::from_millis(1500)).await;
+    bucket.go_on();
+    changed.await.unwrap();
+    let rows = match held.await.unwrap().status.as_u16() {
+        200 => json!([0, 0, 0, 7, 1]),
+        _ => json!([0, 0, 0, 7]),
+    };
+    assert_eq!(prompt.json("a").await, rows);
+}
+
 /// An array that grows while elements of an earlier owner may arrive, has fill values in its new part afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn elements_that_arrive_late_are_not_seen_in_an_array_that_has_grown() {
@@ -168,4 +197,32 @@ async fn a_check_of_the_lease_that_is_not_answered_holds_up_no_append() {
     bucket.go_on();
     let answer = timeout(Duration::from_secs(15), append).await.expect("it goes on").unwrap();
     assert_eq!((answer.status.as_u16(), bucket.heal()), (200, 2), "{:?}", answer.body);
+}
+
+/// A proxy in front of the bucket sends the document of an append again, whose response was lost: the condition does not hold any more.
+/// Others change the attributes meanwhile, so that the document is not the one that was sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_append_whose_document_was_stored_is_done_although_its_condition_fails_afterwards() {
+    let (bucket, [one, other]) = start().await;
+    let mut rows = vec![0, 0, 0];
+    for (number, url) in [(1, "a?append=0"), (2, "a?append=0&at=4")] {
+        let fault = Fault::DoneThenFailLater(412);
+        bucket.inject(vec![rule(Kind::Put, "a/zarr.json", When::Nth(0), fault)], 1);
+        let append = tokio::spawn({
+            let one = Arc::clone(&one);
+            async move { one.append(url, [number]).await }
+        });
+        bucket.until_one_waits().await;
+        let headers = [("content-type", "application/merge-patch+json")];
+        let attributes = json!({"attributes": {"n": number}}).to_string();
+        let patched = other.request("PATCH", "/v1/nodes/m/a", &headers, attributes).await;
+        assert_eq!(patched.status, 200, "{:?}", patched.body);
+        bucket.go_on();
+        let answer = append.await.unwrap();
+        assert_eq!(answer.status, 200, "{:?}", answer.body);
+        assert_eq!(answer.json()["start"], rows.len());
+        rows.push(number);
+        assert_eq!(other.json("a").await, json!(rows));
+        assert_eq!(other.get("/store/m/a/zarr.json").await.json()["attributes"]["n"], number);
+    }
 }

@@ -22,11 +22,13 @@ use url::Url;
 
 use super::super::Shared;
 use super::bucket_presence::BucketPresence;
+use super::deadline_body::send_before;
 use super::public_addresses::{PrivateAddress, PublicAddresses};
 use super::read_timeout::{stalled, with_stall_timeout};
 use super::response_check;
 use super::retries::RetryBudget;
 use super::{tls, trace_context};
+use crate::store::WriteDeadline;
 
 /// Timeouts and retries of requests to a backend.
 #[derive(Clone, Debug)]
@@ -195,8 +197,13 @@ impl HttpService for Connector {
             headers.remove(AUTHORIZATION);
         }
         trace_context::insert_header(headers);
-        let response =
-            timeout(self.stall, self.client.call(request)).await.unwrap_or_else(|_elapsed| Err(stalled()));
+        let send = async {
+            match WriteDeadline::current() {
+                Some(deadline) => send_before(deadline, &self.client, request).await,
+                None => self.client.call(request).await,
+            }
+        };
+        let response = timeout(self.stall, send).await.unwrap_or_else(|_elapsed| Err(stalled()));
         self.count(response.as_ref().ok().map(HttpResponse::status));
         let response = response.map_err(|error| not_public(broken_off(error)))?;
         let response = with_stall_timeout(response, self.stall);

@@ -7,6 +7,7 @@
 mod bucket_presence;
 mod client;
 mod conditional;
+mod deadline_body;
 mod failure;
 mod list;
 mod object_backend;

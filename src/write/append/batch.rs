@@ -15,7 +15,7 @@ use crate::key::NodePath;
 use crate::write::lease::{ArrayLease, LeaseError, RecordedAppend};
 use crate::write::nodes::{ArrayDocument, ChangedNode};
 use crate::write::pause::{ATTEMPTS, pause};
-use crate::write::{ArrayWriter, NodeWriter, WritePlan};
+use crate::write::{ArrayWriter, NodeWriteError, NodeWriter, WritePlan};
 
 /// The outcome of each append of a batch.
 pub(super) type Outcomes = Vec<Result<Appended, Arc<AppendError>>>;
@@ -83,23 +83,22 @@ impl AppendBatch {
         let mut copies = Ok(());
         if let Some(last) = pending.last() {
             let shape = last.shape.clone();
+            lease.wait_for_late_writes().await?;
             lease.note(pending.clone()).await?;
             self.store_elements(&document, &shape, &pending, &placed, lease).await?;
             lease.check().await?;
             lease.is_unsettled = true;
-            match self.nodes.store_shape(&document, shape).await {
-                Ok(text) => {
-                    lease.finish();
-                    let changed = ChangedNode::stored(&self.path, &document, text);
-                    copies =
-                        self.nodes.update_copies(&[changed]).await.map_err(|error| Arc::new(error.into()));
-                }
+            let changed = match self.nodes.store_shape(&document, shape).await {
+                Ok(text) => ChangedNode::stored(&self.path, &document, text),
+                Err(NodeWriteError::ConditionFailed) => self.settle(&pending, lease).await?,
                 Err(error) if error.is_settled() => {
                     lease.is_unsettled = false;
                     return Err(error.into());
                 }
                 Err(error) => return Err(AppendError::Unknown(Box::new(error))),
-            }
+            };
+            lease.finish();
+            copies = self.nodes.update_copies(&[changed]).await.map_err(|error| Arc::new(error.into()));
         } else {
             // What another server has appended since could be taken for what was pending before.
             lease.check().await?;
@@ -113,6 +112,33 @@ impl AppendBatch {
             Placed::Stored(place) => stored(place),
         };
         Ok(placed.into_iter().map(outcome).collect())
+    }
+
+    /// Finds out what became of a change of the document that has failed on its condition: others have changed the document before it, or
+    /// since. Nobody else gives the array another shape, so that the shape tells. Returns the document if the array has the appends.
+    ///
+    /// # Errors
+    /// [`NodeWriteError::ConditionFailed`] if it has not.
+    async fn settle(
+        &self,
+        pending: &[RecordedAppend],
+        lease: &mut ArrayLease,
+    ) -> Result<ChangedNode, AppendError> {
+        let unknown = |error| AppendError::Unknown(Box::new(error));
+        let document = match self.nodes.settled_document(&self.path, &self.opened, lease).await {
+            // The array is erased.
+            Err(NodeWriteError::ConditionFailed) => {
+                lease.is_unsettled = false;
+                return Err(NodeWriteError::ConditionFailed.into());
+            }
+            settled => settled.map_err(unknown)?,
+        };
+        // Who has the lease by now may have appended as much.
+        lease.check().await.map_err(|error| unknown(error.into()))?;
+        if pending.iter().all(|append| append.is_in_shape(&document.metadata.shape)) {
+            return Ok(ChangedNode::stored(&self.path, &document, document.text()));
+        }
+        Err(NodeWriteError::ConditionFailed.into())
     }
 
     /// Gives each append its place behind the end of the array.

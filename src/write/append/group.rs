@@ -158,6 +158,7 @@ impl GroupStepWriter<'_> {
             let (key, step) = (self.append.key.clone(), Some(step.clone()));
             let pending = RecordedAppend { key, axis, start, stop, shape, step };
             async move {
+                participant.lease.wait_for_late_writes().await?;
                 participant.lease.note(vec![pending]).await?;
                 self.store_elements(participant, start, stop).await
             }
@@ -170,7 +171,10 @@ impl GroupStepWriter<'_> {
         let done = RecordedAppend { key, axis: 0, start, stop, shape: Vec::new(), step: None };
         match group.decide(DecidedStep { id: step.id, arrays: paths }, done).await {
             Ok(()) => {}
-            Err(error) if error.is_settled() => return Err(error.into()),
+            // Who has taken the group over finishes a step that is decided, and may have begun another one by now.
+            Err(error) if error.is_settled() && !matches!(error, LeaseError::Lost) => {
+                return Err(error.into());
+            }
             Err(error) => return Err(AppendError::Undecided(error)),
         }
         match self.show(arrays, (start, stop)).await {

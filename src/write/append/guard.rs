@@ -40,8 +40,4 @@ impl WriteGuard for AppendGuard<'_> {
     fn note_in_flight(&mut self) {
         self.lease.has_broken_off = true;
     }
-
-    async fn wait_for_late_writes(&mut self) -> Result<bool, AppendError> {
-        Ok(self.lease.wait_for_late_writes().await?)
-    }
 }

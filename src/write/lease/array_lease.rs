@@ -185,16 +185,17 @@ impl ArrayLease {
         self.taken
     }
 
-    /// Waits until no write of an earlier owner can arrive any more. Returns whether one could until then.
+    /// Waits until no write of an earlier owner can arrive any more. Elements that are stored before that could be lost to one: where
+    /// versions are digests, as in S3, a value may return to the version at which that write is made.
     ///
     /// # Errors
     /// As [`ArrayLease::hold`].
-    pub(in crate::write) async fn wait_for_late_writes(&mut self) -> Result<bool, LeaseError> {
-        let Some(until) = self.late_writes_until.take().filter(|until| *until > Instant::now()) else {
-            return Ok(false);
-        };
-        self.hold(sleep_until(until)).await?;
-        Ok(true)
+    pub(in crate::write) async fn wait_for_late_writes(&mut self) -> Result<(), LeaseError> {
+        if let Some(until) = self.late_writes_until {
+            self.hold(sleep_until(until)).await?;
+        }
+        self.late_writes_until = None;
+        Ok(())
     }
 
     /// How often the array was taken over.
@@ -252,7 +253,7 @@ impl ArrayLease {
     /// Decides a step: from now on, its arrays get their shapes. Its append is kept as done.
     ///
     /// # Errors
-    /// [`LeaseError::Lost`]: it is not decided; a failure of the backend: it may be.
+    /// [`LeaseError::Lost`], a failure of the backend: it may be decided all the same.
     pub(in crate::write) async fn decide(
         &mut self,
         step: DecidedStep,

@@ -22,6 +22,11 @@ impl ArrayDocument {
     pub(super) fn version(&self) -> &Version {
         &self.stored.version
     }
+
+    /// What is stored.
+    pub(in crate::write) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stored.text).into_owned()
+    }
 }
 
 /// Rejects nodes whose shape never changes.

@@ -54,11 +54,6 @@ impl WriteGuard for &DocumentGuard<'_> {
     }
 
     fn note_in_flight(&mut self) {}
-
-    /// The lease of the array was waited for before.
-    async fn wait_for_late_writes(&mut self) -> Result<bool, NodeWriteError> {
-        Ok(false)
-    }
 }
 
 /// A change of an array's shape.

@@ -415,7 +415,7 @@ def main(words):
     unknown = set(named) - set(TABLES)
     assert not unknown, f"there are {', '.join(TABLES)}, and no {', '.join(unknown)}"
     print(machine(size))
-    with tempfile.TemporaryDirectory(dir=os.environ["ZARRD_BENCH_DATA"]) as scratch, contextlib.ExitStack() as stack:
+    with tempfile.TemporaryDirectory(dir=os.environ["ZARRD_BENCH_WRITTEN"]) as scratch, contextlib.ExitStack() as stack:
         bench = Bench(size, pathlib.Path(scratch), stack)
         for name in named:
             TABLES[name](bench)

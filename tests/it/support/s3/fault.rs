@@ -50,6 +50,8 @@ pub enum Fault {
     /// It is done, and then the connection is reset, or the answer is a failure.
     DoneThenReset,
     DoneThen(u16),
+    /// It is done, and fails once the test says so, as when a proxy has sent it again.
+    DoneThenFailLater(u16),
 }
 
 /// When a fault is injected.

@@ -214,10 +214,13 @@ async fn converse(mut socket: TcpStream, shared: Arc<Shared>) {
         if fault == Some(Fault::Wait) {
             wait().await;
         }
-        let waits = [Some(Fault::Wait), Some(Fault::DoneThenWait)].contains(&fault);
-        let sent =
-            fault::answer(&mut shared.bucket.lock().unwrap(), kind, &request, fault.filter(|_| !waits));
-        if fault == Some(Fault::DoneThenWait) {
+        let waits_then = match fault {
+            Some(Fault::Wait | Fault::DoneThenWait) => None,
+            Some(Fault::DoneThenFailLater(status)) => Some(Fault::DoneThen(status)),
+            fault => fault,
+        };
+        let sent = fault::answer(&mut shared.bucket.lock().unwrap(), kind, &request, waits_then);
+        if matches!(fault, Some(Fault::DoneThenWait | Fault::DoneThenFailLater(_))) {
             wait().await;
         }
         if !sent.send(&mut socket).await {
