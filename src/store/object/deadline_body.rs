@@ -110,24 +110,25 @@ mod tests {
     use tokio::net::TcpListener;
     use tokio::time::{Instant, sleep_until};
 
+    use super::super::client::{Connector, TimeoutOptions};
     use super::*;
 
     #[tokio::test]
     async fn what_the_backend_has_not_taken_of_a_body_before_the_deadline_is_not_sent() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/value", listener.local_addr().unwrap());
+        let second = Duration::from_secs(1);
+        let timeouts =
+            TimeoutOptions { connect: second, read: second, tries: 1, retry: second, retry_percent: 0 };
+        let connector = Connector::new(false, &timeouts).unwrap();
         // More than the system takes before anyone reads it.
         let body = vec![7; 64 << 20];
         for is_late in [false, true] {
             let end = Instant::now() + Duration::from_millis(if is_late { 300 } else { 600_000 });
             let request = Request::put(&url).header("content-length", body.len());
             let request = request.body(HttpRequestBody::from(body.clone())).unwrap();
-            let client = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
-            let sent = async {
-                let sent = send_before(WriteDeadline::new(end), &client, request).await;
-                drop(client);
-                sent.is_ok()
-            };
+            let sent =
+                async { send_before(WriteDeadline::new(end), connector.client(), request).await.is_ok() };
             let taken = async {
                 let (mut socket, _) = listener.accept().await.unwrap();
                 if is_late {

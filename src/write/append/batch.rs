@@ -114,8 +114,8 @@ impl AppendBatch {
         Ok(placed.into_iter().map(outcome).collect())
     }
 
-    /// Finds out what became of a change of the document that has failed on its condition: others have changed the document before it, or
-    /// since. Nobody else gives the array another shape, so that the shape tells. Returns the document if the array has the appends.
+    /// Settles a change of the document that has failed on its condition: others have changed the document before it, or since. As no
+    /// other owner gives the array another shape, the shape shows whether it was made. Returns the document if the array has the appends.
     ///
     /// # Errors
     /// [`NodeWriteError::ConditionFailed`] if it has not.

@@ -14,8 +14,8 @@ use crate::store::{Store, Version, WriteDeadline};
 use crate::units::Clock;
 use crate::write::pause::{ATTEMPTS, pause};
 
-/// A lease with less than this left is renewed before anything is stored under it.
-const LEAST_LEFT: Duration = Duration::from_millis(2500);
+/// A lease with less than this left is renewed before anything is stored under it: so early that a slow backend breaks no write off.
+const LEAST_LEFT: Duration = Duration::from_millis(3500);
 /// Nothing is sent under a lease with less than this left: it takes a while to arrive.
 const SEND_MARGIN: Duration = Duration::from_secs(1);
 /// How long a request waits for the owner to finish.
