@@ -226,3 +226,18 @@ async fn an_append_whose_document_was_stored_is_done_although_its_condition_fail
         assert_eq!(other.get("/store/m/a/zarr.json").await.json()["attributes"]["n"], number);
     }
 }
+
+/// Each append reads the chunk that it adds to, and stores it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn appends_to_a_long_chunk_in_a_bucket_keep_what_it_has() {
+    let bucket = TestS3::start().await;
+    log(0).chunks(&[1 << 20]).store(&bucket.store(), "a").await;
+    let server = server(&bucket.store());
+    let mut elements = Vec::new();
+    for number in 1..4 {
+        let appended = vec![number; 100_000];
+        server.append_until_done(&number.to_string(), "a?append=0", &appended).await;
+        elements.extend(appended);
+    }
+    assert!(server.elements("m/a", "").await == elements);
+}

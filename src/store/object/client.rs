@@ -199,8 +199,8 @@ impl HttpService for Connector {
         trace_context::insert_header(headers);
         let send = async {
             match WriteDeadline::current() {
-                Some(deadline) => send_before(deadline, &self.client, request).await,
-                None => self.client.call(request).await,
+                Some(deadline) if method == Method::PUT => send_before(deadline, &self.client, request).await,
+                _ => self.client.call(request).await,
             }
         };
         let response = timeout(self.stall, send).await.unwrap_or_else(|_elapsed| Err(stalled()));

@@ -26,7 +26,7 @@ const MAX_DOCUMENT_BYTES: usize = 64 << 10;
 #[error("the time was over in which the write could be sent")]
 struct DeadlinePassed;
 
-/// Sends a request, whose body breaks off at the deadline.
+/// Sends a PUT request, whose body breaks off at the deadline.
 pub(super) async fn send_before(
     deadline: WriteDeadline,
     client: &reqwest::Client,

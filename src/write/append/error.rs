@@ -55,6 +55,9 @@ pub enum AppendError {
     /// It is not known whether the arrays of a group get their shapes.
     #[error("it is not known whether the elements were appended: {0}")]
     Undecided(#[source] LeaseError),
+    /// Another server has taken the group over. If the step was decided before, that one finishes it.
+    #[error("it is not known whether the elements were appended: another server took the group over")]
+    TakenOver,
     /// The task that appends broke off.
     #[error("it is not known whether the elements were appended")]
     Lost,
@@ -76,7 +79,7 @@ impl AppendError {
     /// Whether a change of a document, or the decision of a step, can still arrive.
     pub(super) fn may_arrive(&self) -> bool {
         match self {
-            Self::Undecided(_) => true,
+            Self::Undecided(_) | Self::TakenOver => true,
             Self::Unknown(error) => !error.is_settled(),
             _ => false,
         }
@@ -115,7 +118,7 @@ impl Classify for AppendError {
                 ErrorClass::Conflict
             }
             Self::KeyUsed { .. } | Self::NoArrays => ErrorClass::InvalidRequest,
-            Self::Contended | Self::TooLate => ErrorClass::Overloaded,
+            Self::Contended | Self::TooLate | Self::TakenOver => ErrorClass::Overloaded,
             Self::Unknown(error) | Self::Node(error) => error.class(),
             Self::Lost => ErrorClass::Internal,
             Self::Lease(error) | Self::Undecided(error) => error.class(),
@@ -126,7 +129,7 @@ impl Classify for AppendError {
 
     fn written(&self) -> Option<WriteEffect> {
         Some(match self {
-            Self::Unknown(_) | Self::Undecided(_) | Self::Lost => WriteEffect::Unknown,
+            Self::Unknown(_) | Self::Undecided(_) | Self::TakenOver | Self::Lost => WriteEffect::Unknown,
             // Elements beyond the shape are not seen.
             Self::NotTheEnd { .. }
             | Self::KeyUsed { .. }

@@ -171,10 +171,8 @@ impl GroupStepWriter<'_> {
         let done = RecordedAppend { key, axis: 0, start, stop, shape: Vec::new(), step: None };
         match group.decide(DecidedStep { id: step.id, arrays: paths }, done).await {
             Ok(()) => {}
-            // Who has taken the group over finishes a step that is decided, and may have begun another one by now.
-            Err(error) if error.is_settled() && !matches!(error, LeaseError::Lost) => {
-                return Err(error.into());
-            }
+            Err(LeaseError::Lost) => return Err(AppendError::TakenOver),
+            Err(error) if error.is_settled() => return Err(error.into()),
             Err(error) => return Err(AppendError::Undecided(error)),
         }
         match self.show(arrays, (start, stop)).await {
