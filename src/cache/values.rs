@@ -22,7 +22,7 @@ use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
     ByteRange, CachePolicy, Capabilities, CopyResult, DirEntries, ListEntry, SetResult, SharedStore,
     Shortcuts, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WatchToken,
-    WriteCondition,
+    WriteCondition, WriteDeadline,
 };
 
 /// Values and parts up to this length, in bytes, are cached of a near store: copying a longer one takes about as long as reading it.
@@ -205,8 +205,8 @@ impl CachedStore {
         drop(Invalidation(Arc::clone(&self.valid_since)));
     }
 
-    /// Runs a write in its own task, and waits for it. When it has ended, all checks that began before are invalid: also if the
-    /// caller is dropped meanwhile, because the backend may do what it was asked to.
+    /// Runs a write in its own task, with the deadline of this one, and waits for it. When it has ended, all checks that began before are
+    /// invalid: also if the caller is dropped meanwhile, because the backend may do what it was asked to.
     async fn finish<T: Send + 'static>(
         &self,
         write: impl Future<Output = Result<T, StoreError>> + Send + 'static,
@@ -216,7 +216,7 @@ impl CachedStore {
             let _invalidation = invalidation;
             write.await
         };
-        match tokio::spawn(write.in_current_span()).await {
+        match tokio::spawn(WriteDeadline::inherit(write).in_current_span()).await {
             Ok(outcome) => outcome,
             Err(stopped) => Err(StoreError::Backend(Arc::new(stopped))),
         }
@@ -457,6 +457,26 @@ mod tests {
         fs::rename(path("link"), path("d/a")).unwrap();
         let refused = store.get(&key("d/a"), ByteRange::Whole, None).await;
         assert!(refused.is_err(), "a link that leads out is refused: {refused:?}");
+    }
+
+    #[tokio::test]
+    async fn a_write_goes_on_with_the_deadline_of_its_caller() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = LocalOptions { writable: true, ..LocalOptions::default() };
+        let store = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
+        let store = ValueCache::new(16 << 20).wrap("m", store, CachePolicy::Always);
+        let has_deadline = async || {
+            let (found, seen) = tokio::sync::oneshot::channel();
+            let body = futures::stream::once(async {
+                found.send(WriteDeadline::current().is_some()).unwrap();
+                Ok(Bytes::from_static(b"value"))
+            });
+            store.set(&key("a"), Box::pin(body), WriteCondition::Always).await.unwrap();
+            seen.await.unwrap()
+        };
+        assert!(!has_deadline().await);
+        let deadline = WriteDeadline::new(tokio::time::Instant::now() + std::time::Duration::from_secs(60));
+        assert!(deadline.scope(has_deadline()).await);
     }
 
     #[tokio::test]

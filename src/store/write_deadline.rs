@@ -28,7 +28,7 @@ impl WriteDeadline {
     }
 
     /// The deadline of the current task, if it has one.
-    pub(super) fn current() -> Option<Self> {
+    pub(crate) fn current() -> Option<Self> {
         CURRENT.try_with(Clone::clone).ok()
     }
 
@@ -37,7 +37,7 @@ impl WriteDeadline {
         self.0.send_replace(at);
     }
 
-    pub(super) fn has_passed(&self) -> bool {
+    pub(crate) fn has_passed(&self) -> bool {
         Instant::now() >= *self.0.borrow()
     }
 
@@ -70,7 +70,7 @@ impl WriteDeadline {
     }
 
     /// The same work in another task, with the deadline of this one.
-    pub(super) fn inherit<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+    pub(crate) fn inherit<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
         let current = Self::current();
         async move {
             match current {

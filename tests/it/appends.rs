@@ -7,8 +7,9 @@ use futures::future::join_all;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::time::sleep;
+use zarrd::cache::ValueCache;
 use zarrd::services::Mount;
-use zarrd::store::{LocalOptions, LocalStore, SharedStore};
+use zarrd::store::{CachePolicy, LocalOptions, LocalStore, SharedStore};
 
 use crate::access::{access, grant, known, token};
 use crate::support::encode::{Codec, Shards};
@@ -20,8 +21,10 @@ use crate::support::strategies::case;
 
 const PLAIN: &str = "application/octet-stream";
 
+/// A server of a store behind a cache of values, as mounts are.
 pub(crate) fn server(store: &SharedStore) -> Server {
-    Server::build(Mount { writable: true, ..Mount::read_only("m", Arc::clone(store)) }).finish()
+    let store = ValueCache::new(16 << 20).wrap("m", Arc::clone(store), CachePolicy::Always);
+    Server::build(Mount { writable: true, ..Mount::read_only("m", store) }).finish()
 }
 
 /// A body and its length, so that no more memory is held for it.
