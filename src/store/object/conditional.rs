@@ -40,7 +40,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A write was not answered before its deadline.
 #[derive(Debug, thiserror::Error)]
 #[error("the time was over in which the write could be sent")]
-struct DeadlinePassed;
+pub(super) struct DeadlinePassed;
 
 /// The effect of a failed request.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use object_store::client::{
     HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody,
 };
 
+use super::conditional::DeadlinePassed;
 use crate::store::WriteDeadline;
 
 /// The longest piece, in bytes. A connection holds up to 16 of them.
@@ -20,11 +21,6 @@ const PIECE_BYTES: usize = 16 << 10;
 
 /// The response to a write has no document, or a short one that says why it failed. About as much of it is read, in bytes.
 const MAX_DOCUMENT_BYTES: usize = 64 << 10;
-
-/// The time was over in which the body could be sent.
-#[derive(Debug, thiserror::Error)]
-#[error("the time was over in which the write could be sent")]
-struct DeadlinePassed;
 
 /// Sends a PUT request, whose body breaks off at the deadline.
 pub(super) async fn send_before(
