@@ -475,7 +475,7 @@ mod tests {
             seen.await.unwrap()
         };
         assert!(!has_deadline().await);
-        let deadline = WriteDeadline::new(tokio::time::Instant::now() + std::time::Duration::from_secs(60));
+        let deadline = WriteDeadline::new(tokio::time::Instant::now() + std::time::Duration::from_mins(1));
         assert!(deadline.scope(has_deadline()).await);
     }
 

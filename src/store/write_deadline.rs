@@ -118,18 +118,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_write_without_a_response_breaks_off_at_the_deadline_as_it_is_by_then() {
-        let start = Instant::now();
         for (set, end) in [(None, 1000), (Some(3000), 3000), (Some(200), 300)] {
-            let begun = start.elapsed();
+            let begun = Instant::now();
             let after = |millis| Instant::now() + Duration::from_millis(millis);
             let deadline = WriteDeadline::new(after(1000));
             let at = set.map(after);
             let task =
                 tokio::spawn(deadline.clone().scope(WriteDeadline::send(std::future::pending::<()>())));
             sleep(Duration::from_millis(300)).await;
-            at.into_iter().for_each(|at| deadline.set(at));
+            if let Some(at) = at {
+                deadline.set(at);
+            }
             assert_eq!(task.await.unwrap(), None);
-            assert_eq!(start.elapsed() - begun, Duration::from_millis(end), "{set:?}");
+            assert_eq!(begun.elapsed(), Duration::from_millis(end), "{set:?}");
         }
     }
 }
