@@ -76,5 +76,5 @@ pub use types::{
     ValueBody, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
 };
 pub use web::Web;
-pub(crate) use write_deadline::WriteDeadline;
+pub(crate) use write_deadline::{DeadlinePassed, WriteDeadline};
 pub use zip::{ZipError, ZipStore};

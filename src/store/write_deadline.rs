@@ -17,6 +17,11 @@ tokio::task_local! {
     static CURRENT: WriteDeadline;
 }
 
+/// A write was not sent as a whole, or not answered, before its deadline.
+#[derive(Debug, thiserror::Error)]
+#[error("the time was over in which the write could be sent")]
+pub(crate) struct DeadlinePassed;
+
 /// Until when writes may be sent. Clones share it, and it can be extended.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteDeadline(Arc<watch::Sender<Instant>>);

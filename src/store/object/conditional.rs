@@ -23,7 +23,9 @@ use super::client::on_condition;
 use super::failure::{failure, is_not_sent, status};
 use super::object_backend::ObjectBackend;
 use crate::key::StoreKey;
-use crate::store::{SetResult, StoreError, StoreKind, Version, WriteCondition, WriteDeadline};
+use crate::store::{
+    DeadlinePassed, SetResult, StoreError, StoreKind, Version, WriteCondition, WriteDeadline,
+};
 
 /// The metadata key for the write that stored a value. Azure takes only names that are identifiers.
 const WRITE_ID: &str = "zarr_server_write_id";
@@ -36,11 +38,6 @@ const GENERATION_MATCH: HeaderName = HeaderName::from_static("x-goog-if-generati
 const ATTEMPTS: u32 = 6;
 /// The first pause between attempts; each is up to twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(20);
-
-/// A write was not answered before its deadline.
-#[derive(Debug, thiserror::Error)]
-#[error("the time was over in which the write could be sent")]
-pub(super) struct DeadlinePassed;
 
 /// The effect of a failed request.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -13,8 +13,7 @@ use object_store::client::{
     HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody,
 };
 
-use super::conditional::DeadlinePassed;
-use crate::store::WriteDeadline;
+use crate::store::{DeadlinePassed, WriteDeadline};
 
 /// The longest piece, in bytes. A connection holds up to 16 of them.
 const PIECE_BYTES: usize = 16 << 10;
