@@ -1,8 +1,8 @@
 //! What answers and uploads hold while their clients do nothing, beside what their permits say: by every route there is.
 //!
 //! Some of each are begun, of the largest that there is for the route, and none is taken or sent to its end. What is then in
-//! memory must be in their permits, but for a little for each. A test binary of its own, with one test: the allocator counts
-//! for all threads, and nothing else may run.
+//! memory must be in their permits, but for a little for each. A test binary of its own, with one test, which runs in several
+//! processes: the allocator counts for all threads of one, and nothing else may run there.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -10,6 +10,7 @@
 mod references;
 
 use std::path::Path;
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use axum::body::{Body, BodyDataStream};
 use axum::http::Request;
 use bytes::Bytes;
 use futures::StreamExt;
+use futures::future::join_all;
 use serde_json::{Value, json};
 use zarrd::array::{DirectSource, FetchOptions, ReadLimits, Reader};
 use zarrd::cache::{BoundedNodeCache, Caches, EncodedCache};
@@ -147,7 +149,7 @@ const ROWS: &[Row] = &[
     ("elements at points", "POST", "/v1/data/{mount}/{path}", "/v1/data/m/labelled", None, Json(r#"{"points":{"row":[0,9,3,3]},"format":"npy"}"#)),
     ("a long selection", "POST", "/v1/data/{mount}/{path}", "/v1/data/m/labelled", None, Stalled(LONG)),
     ("elements of the root for a body", "POST", "/v1/data/{mount}", "/v1/data/a", None, Json("{}")),
-    ("statistics of elements", "GET", "/v1/stats/{mount}/{path}", "/v1/stats/m/arr?percentiles=2,98&histogram=65536&slice=:1024", None, Nothing),
+    ("statistics of elements", "GET", "/v1/stats/{mount}/{path}", "/v1/stats/m/arr?percentiles=2,98&histogram=65536&slice=:64", None, Nothing),
     ("statistics over a dimension of all rows", "GET", "/v1/stats/{mount}/{path}", "/v1/stats/m/rows?over=1&histogram=64", None, Nothing),
     ("statistics over a dimension", "GET", "/v1/stats/{mount}/{path}", "/v1/stats/m/rows?over=1&percentiles=2,98&histogram=64&slice=:1024", None, Nothing),
     ("statistics of the root's elements", "GET", "/v1/stats/{mount}", "/v1/stats/a", None, Nothing),
@@ -511,10 +513,7 @@ async fn measure(server: &Server, row: &Row) -> (u64, u64) {
     }
     settled(|| state.traffic.load().in_flight_bytes == 0).await;
     let before = counting::live();
-    let mut in_flight = Vec::new();
-    for _ in 0..TOGETHER {
-        in_flight.push(begin(server, row, &stalled).await);
-    }
+    let in_flight = join_all((0..TOGETHER).map(|_| begin(server, row, &stalled))).await;
     if is_upload {
         let all = usize::try_from(TOGETHER).unwrap();
         assert!(
@@ -543,11 +542,29 @@ async fn settled(is_so: impl Fn() -> bool) -> bool {
     is_so()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_held_for_a_client_that_does_nothing_is_charged_on_every_route() {
-    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
-    fill(folder.path());
-    let server = served(folder.path(), ReadLimits::default()).await;
+/// Says to a process which of the parts it measures.
+const PART: &str = "ZARRD_HELD_PART";
+/// Parts of the rows, before the part that is no row.
+const PARTS: usize = 2;
+
+#[test]
+fn what_is_held_for_a_client_that_does_nothing_is_charged_on_every_route() {
+    if let Ok(part) = std::env::var(PART) {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(measure_part(part.parse().unwrap()));
+        return;
+    }
+    every_route_has_a_row();
+    let program = std::env::current_exe().unwrap();
+    let measure =
+        |part: usize| Command::new(&program).arg("--nocapture").env(PART, part.to_string()).spawn().unwrap();
+    let parts: Vec<Child> = (0..=PARTS).map(measure).collect();
+    let failed: Vec<bool> = parts.into_iter().map(|mut part| !part.wait().unwrap().success()).collect();
+    assert!(!failed.contains(&true), "the parts that failed: {failed:?}");
+}
+
+fn every_route_has_a_row() {
     let api: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
     for (path, methods) in api["paths"].as_object().unwrap() {
         for method in ["get", "put", "post", "patch", "delete"] {
@@ -559,8 +576,19 @@ async fn what_is_held_for_a_client_that_does_nothing_is_charged_on_every_route()
             assert!(!is_missing, "no row for {method} {path}");
         }
     }
+}
+
+async fn measure_part(part: usize) {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    fill(folder.path());
+    if part == PARTS {
+        println!("{}", references::a_million_references_take_no_more_than_their_budget(folder.path()).await);
+        pictures_of_many_pixels_take_two_bands_and_a_byte_for_each_pixel(folder.path()).await;
+        return;
+    }
+    let server = served(folder.path(), ReadLimits::default()).await;
     let mut over = Vec::new();
-    for row in ROWS {
+    for row in ROWS.iter().skip(part).step_by(PARTS) {
         let (held, charged) = measure(&server, row).await;
         let line = format!("{}: {} KiB held, {} KiB charged", row.0, held >> 10, charged >> 10);
         println!("{line}");
@@ -569,9 +597,6 @@ async fn what_is_held_for_a_client_that_does_nothing_is_charged_on_every_route()
         }
     }
     assert!(over.is_empty(), "more is held than is charged: {over:#?}");
-    drop(server);
-    println!("{}", references::a_million_references_take_no_more_than_their_budget(folder.path()).await);
-    pictures_of_many_pixels_take_two_bands_and_a_byte_for_each_pixel(folder.path()).await;
 }
 
 /// Asserts what pictures of 16 megapixels have in memory while they are read, drawn, written and sent: two bands of elements and

@@ -192,6 +192,9 @@ async fn break_off_in_a_step(key: &'static str, nth: usize, by_array: bool, is_d
         (late, answer)
     });
     bucket.until_one_waits().await;
+    // What the other array is given is noted by then, or a moment later: that would renew the lease.
+    let noted = || records(&bucket).filter(|(_, record)| record["pending"] != json!([])).count();
+    until(|| is_decided || noted() == 2).await;
     end_leases(&bucket);
     let before = if is_decided { 4 } else { 3 };
     if by_array {
@@ -223,11 +226,18 @@ async fn break_off_in_a_step(key: &'static str, nth: usize, by_array: bool, is_d
     }
 }
 
+/// The records of appends, and their keys.
+fn records(bucket: &TestS3) -> impl Iterator<Item = (String, Value)> {
+    bucket.keys().into_iter().filter(|key| key.contains("/appends/")).map(|key| {
+        let key = key.strip_prefix("some/prefix/").unwrap().to_owned();
+        let record = serde_json::from_slice(&bucket.value(&key).unwrap()).unwrap();
+        (key, record)
+    })
+}
+
 /// Lets all leases of owners end, as time does.
 fn end_leases(bucket: &TestS3) {
-    for key in bucket.keys().into_iter().filter(|key| key.contains("/appends/")) {
-        let key = key.strip_prefix("some/prefix/").unwrap().to_owned();
-        let mut record: Value = serde_json::from_slice(&bucket.value(&key).unwrap()).unwrap();
+    for (key, mut record) in records(bucket) {
         if record["until"] != 0 {
             record["until"] = json!(1);
             bucket.insert(&key, record.to_string());

@@ -15,8 +15,8 @@ use crate::support::counting::Counting;
 use crate::support::hierarchy::memory;
 use crate::support::server::{Answer, Server, put};
 
-const ROWS: usize = 1300;
-const COLUMNS: usize = 1100;
+const ROWS: usize = 1100;
+const COLUMNS: usize = 1000;
 const EDGE: usize = 100;
 /// Bytes that are read at a time, of pictures that are drawn as they are read.
 const BAND: u64 = 64 << 10;

@@ -428,11 +428,11 @@ fn slow_steps() -> Vec<(Duration, String)> {
         let mut server = Server::build(mount);
         server.metadata = MetadataLimits { document_bytes: DOCUMENT_BYTES, ..MetadataLimits::default() };
         let server = server.finish();
-        // Building the store does not count.
-        steps.0.lock().unwrap().clear();
         let api: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
         // It is made once for all.
         server.get("/openapi.json").await;
+        // What was done until now does not count.
+        steps.0.lock().unwrap().clear();
         let mut asked = BTreeSet::new();
         for (route, methods) in api["paths"].as_object().unwrap() {
             for url in urls(route) {

@@ -39,31 +39,55 @@ fn counted(store: SharedStore) -> (Server, Arc<Counting>) {
     (Server::build(Mount::read_only("m", Arc::clone(&counting) as SharedStore)).finish(), counting)
 }
 
-/// A copy of a hierarchy of fixtures, in which what cannot be made is as unreadable as it is stored.
-async fn copy_fixtures(server: &Server, url: &str) -> SharedStore {
+/// The one of some recipes in which the array of a key is shown: each has its part of the fixtures, as all of them in each
+/// recipe take long.
+fn recipe_of<'a>(recipes: &[&'a str], key: &str) -> &'a str {
+    // Arrays are in folders of folders.
+    let path = key.split('/').take(3);
+    recipes[path.flat_map(str::bytes).map(usize::from).sum::<usize>() % recipes.len()]
+}
+
+/// A copy of a hierarchy of fixtures, each in one of the recipes. What cannot be made is as unreadable as it is stored.
+async fn copy_fixtures(server: &Server, recipes: &[&str]) -> SharedStore {
     let store = memory();
+    for recipe in recipes {
+        copy_part(server, recipe, recipes, &store).await;
+    }
+    store
+}
+
+async fn copy_part(server: &Server, recipe: &str, recipes: &[&str], store: &SharedStore) {
+    let url = &format!("/rechunk/m/{recipe}/");
     for (key, size, etag) in list_all(server, url, None).await {
+        if recipe_of(recipes, &key) != recipe {
+            continue;
+        }
         let path: Vec<String> = key.split('/').map(encode).collect();
         let path = path.join("/");
         let value = server.get(&format!("{}/{path}", base(url))).await;
         if value.status == StatusCode::OK {
             assert_eq!((value.body.len() as u64, value.header("etag")), (size, &*etag), "{key}");
-            put(&store, &key, value.body).await;
+            put(store, &key, value.body).await;
             continue;
         }
         let detail = value.json()["detail"].to_string();
         assert_eq!((size, &*etag), (0, "W/\"unmade\""), "{key}: {detail}");
         assert!(["REJECT", "optional"].iter().any(|known| key.contains(known)), "{key}: {detail}");
         let stored = server.get(&format!("/store/m/{path}")).await;
-        put(&store, &key, if stored.status == StatusCode::OK { stored.body } else { Bytes::new() }).await;
+        put(store, &key, if stored.status == StatusCode::OK { stored.body } else { Bytes::new() }).await;
     }
-    store
 }
 
-/// A store of what is below a URL as v2 has it: the listing is v3's, so each key is asked for as v2 would. Returns with it
-/// the arrays that v2 has no word for.
-async fn copy_v2(server: &Server, url: &str) -> (SharedStore, Vec<String>) {
-    let (store, mut unknown) = (memory(), Vec::new());
+/// Stores what a recipe shows as v2 has it: the listing is v3's, so each key is asked for as v2 would. Returns the prefixes of
+/// the nodes, and of them those that v2 has no word for.
+async fn copy_v2(
+    server: &Server,
+    recipe: &str,
+    recipes: &[&str],
+    store: &SharedStore,
+) -> (Vec<String>, Vec<String>) {
+    let url = &format!("/rechunk/m/{recipe}/");
+    let (mut nodes, mut unknown) = (Vec::new(), Vec::new());
     let get = async |key: &str| {
         let path: Vec<String> = key.split('/').map(encode).collect();
         let answer = server.get(&format!("{}/{}", base(url), path.join("/"))).await;
@@ -75,20 +99,23 @@ async fn copy_v2(server: &Server, url: &str) -> (SharedStore, Vec<String>) {
             answer.body
         })
     };
-    for (key, ..) in list_all(server, url, None).await {
+    let mut listed = list_all(server, url, None).await;
+    listed.retain(|(key, ..)| recipe_of(recipes, key) == recipe);
+    for (key, ..) in &listed {
         let Some(prefix) = key.strip_suffix("zarr.json") else { continue };
         let mut found = Vec::new();
         for name in [".zarray", ".zgroup", ".zattrs"] {
             if let Some(document) = get(&format!("{prefix}{name}")).await {
-                put(&store, &format!("{prefix}{name}"), document).await;
+                put(store, &format!("{prefix}{name}"), document).await;
                 found.push(name);
             }
         }
+        nodes.push(prefix.to_owned());
         if found.is_empty() {
-            unknown.push(key.clone());
+            unknown.push(prefix.to_owned());
         }
     }
-    for (key, ..) in list_all(server, url, None).await {
+    for (key, ..) in &listed {
         let chunk = match key.split_once("/c/") {
             Some((path, numbers)) => format!("{path}/{numbers}"),
             None => match key.strip_suffix("/c") {
@@ -96,62 +123,63 @@ async fn copy_v2(server: &Server, url: &str) -> (SharedStore, Vec<String>) {
                 None => continue,
             },
         };
-        if unknown.iter().any(|path| key.starts_with(path.strip_suffix("zarr.json").unwrap())) {
+        if unknown.iter().any(|prefix| key.starts_with(prefix)) {
             continue;
         }
         if let Some(value) = get(&chunk).await {
-            put(&store, &chunk, value).await;
+            put(store, &chunk, value).await;
         } else {
             assert!(key.contains("REJECT"), "{chunk} is absent");
         }
     }
-    (store, unknown)
+    (nodes, unknown)
 }
 
 #[tokio::test]
 async fn arrays_written_by_zarr_python_read_the_same_in_other_chunks_and_codecs() {
     let root = manifest("tests/data/zarr-python");
     let server = Server::of(stored(&root));
-    for recipe in ["auto/raw", "30,50/zstd-1/dtype=stored"] {
-        let through = Server::of(copy_fixtures(&server, &format!("/rechunk/m/{recipe}/")).await);
-        let (right, refused) = check_through(&root, &through).await;
-        assert!(right >= 368, "{recipe}: {right}");
-        assert_eq!(refused, [""; 0]);
-    }
+    let recipes = ["auto/raw", "30,50/zstd-1/dtype=stored"];
+    let through = Server::of(copy_fixtures(&server, &recipes).await);
+    let (right, refused) = check_through(&root, &through).await;
+    assert!(right >= 368, "{right}");
+    assert_eq!(refused, [""; 0]);
 }
 
 #[tokio::test]
 async fn arrays_written_by_zarr_python_read_the_same_as_v2() {
     let root = manifest("tests/data/zarr-python");
     let server = Server::of(stored(&root));
-    for recipe in ["auto/zstd-1", "30,50/blosc-lz4"] {
-        let (copied, unknown) = copy_v2(&server, &format!("/rechunk/m/{recipe}/")).await;
-        let through = Server::of(copied);
-        let listed = list_all(&server, &format!("/rechunk/m/{recipe}/"), None).await;
-        let (mut same, mut differ) = (0, Vec::new());
-        for (key, ..) in listed.iter().filter(|(key, ..)| key.ends_with("/zarr.json")) {
-            let path = key.strip_suffix("/zarr.json").unwrap();
-            let url: Vec<String> = path.split('/').map(encode).collect();
-            let url = format!("/v1/data/m/{}", url.join("/"));
-            // v2 has one NaN for all.
-            let has_odd_nan = path.contains("_hex");
-            if has_odd_nan
-                || unknown.contains(key)
-                || path.contains("REJECT")
-                || server.get(&url).await.status == StatusCode::NOT_FOUND
-            {
-                continue;
-            }
-            let (stored, copied) = (server.get(&url).await, through.get(&url).await);
-            if (copied.status, &copied.body) == (StatusCode::OK, &stored.body) {
-                same += 1;
-            } else {
-                differ.push(path.to_owned());
-            }
-        }
-        assert_eq!(differ, [""; 0], "{recipe}");
-        assert!(same >= 300, "{recipe}: {same}, unknown: {unknown:?}");
+    let recipes = ["auto/zstd-1", "30,50/blosc-lz4"];
+    let (store, mut nodes, mut unknown) = (memory(), Vec::new(), Vec::new());
+    for recipe in recipes {
+        let (shown, without) = copy_v2(&server, recipe, &recipes, &store).await;
+        nodes.extend(shown);
+        unknown.extend(without);
     }
+    let through = Server::of(store);
+    let (mut same, mut differ) = (0, Vec::new());
+    for prefix in nodes.into_iter().filter(|prefix| !prefix.is_empty()) {
+        let url: Vec<String> = prefix.trim_end_matches('/').split('/').map(encode).collect();
+        let url = format!("/v1/data/m/{}", url.join("/"));
+        // v2 has one NaN for all.
+        let has_odd_nan = prefix.contains("_hex");
+        if has_odd_nan || unknown.contains(&prefix) || prefix.contains("REJECT") {
+            continue;
+        }
+        let stored = server.get(&url).await;
+        if stored.status == StatusCode::NOT_FOUND {
+            continue;
+        }
+        let copied = through.get(&url).await;
+        if (copied.status, &copied.body) == (StatusCode::OK, &stored.body) {
+            same += 1;
+        } else {
+            differ.push(prefix);
+        }
+    }
+    assert_eq!(differ, [""; 0]);
+    assert!(same >= 300, "{same}, unknown: {unknown:?}");
 }
 
 #[tokio::test]
@@ -163,7 +191,7 @@ async fn arrays_of_other_projects_read_the_same_in_other_chunks() {
             continue;
         }
         let server = Server::of(stored(&root));
-        let copied = copy_fixtures(&server, "/rechunk/m/40,50/zstd-1/").await;
+        let copied = copy_fixtures(&server, &["40,50/zstd-1"]).await;
         let through = Server::of(copied);
         let (right, _) = check_through(&root, &through).await;
         assert!(right >= least, "{folder}: {right}");
@@ -175,27 +203,26 @@ async fn zarrs_reads_rechunked_arrays() {
     let root = manifest("tests/data/zarr-python");
     let server = Server::of(stored(&root));
     let (mut same, mut unknown) = (0, Vec::new());
-    for recipe in ["3,4/zstd-3", "auto/blosc-zstd", "5/gzip", "auto/raw"] {
-        for folder in ["dtype", "shard", "shape", "transpose", "endian"] {
-            let listing =
-                server.get(&format!("/store/m/matrix-zarrpy-v3/{folder}/?format=json")).await.json();
-            for prefix in listing["prefixes"].as_array().unwrap() {
-                let prefix = prefix.as_str().unwrap();
-                let stored = server.get(&format!("/v1/data/m/{}", prefix.trim_end_matches('/'))).await;
-                let values = read_all(&server, &format!("/rechunk/m/{recipe}/{prefix}")).await;
-                let below = |key: &str| format!("a/{}", &key[prefix.len()..]);
-                let values = values.into_iter().map(|(key, value)| (below(&key), value.to_vec()));
-                match zarrs_reads(values) {
-                    Ok(read) if read == stored.body => same += 1,
-                    // Types of variable length are described differently there.
-                    Ok(_) if stored.header("array-data-type").contains("string") => {}
-                    Ok(_) => panic!("{recipe} {prefix}: other elements"),
-                    Err(_) => unknown.push(prefix.to_owned()),
-                }
+    let recipes = ["3,4/zstd-3", "auto/blosc-zstd", "5/gzip", "auto/raw"];
+    for folder in ["dtype", "shard", "shape", "transpose", "endian"] {
+        let listing = server.get(&format!("/store/m/matrix-zarrpy-v3/{folder}/?format=json")).await.json();
+        for prefix in listing["prefixes"].as_array().unwrap() {
+            let prefix = prefix.as_str().unwrap();
+            let recipe = recipe_of(&recipes, prefix);
+            let stored = server.get(&format!("/v1/data/m/{}", prefix.trim_end_matches('/'))).await;
+            let values = read_all(&server, &format!("/rechunk/m/{recipe}/{prefix}")).await;
+            let below = |key: &str| format!("a/{}", &key[prefix.len()..]);
+            let values = values.into_iter().map(|(key, value)| (below(&key), value.to_vec()));
+            match zarrs_reads(values) {
+                Ok(read) if read == stored.body => same += 1,
+                // Types of variable length are described differently there.
+                Ok(_) if stored.header("array-data-type").contains("string") => {}
+                Ok(_) => panic!("{recipe} {prefix}: other elements"),
+                Err(_) => unknown.push(prefix.to_owned()),
             }
         }
     }
-    assert!(same >= 200, "{same} the same; zarrs does not know {unknown:?}");
+    assert!(same >= 50, "{same} the same; zarrs does not know {unknown:?}");
 }
 
 #[test]

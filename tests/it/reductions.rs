@@ -162,7 +162,7 @@ fn statistics_over_dimensions_of_random_arrays_match_a_naive_model_whatever_the_
 #[test]
 fn nested_statistics_of_random_arrays_match_a_naive_model() {
     let cases = (axes(), select(&TYPES[..]), setup(), any::<bool>(), any::<u64>());
-    holds(80, cases, async |(axes, type_name, setup, is_sharded, seed)| {
+    holds(48, cases, async |(axes, type_name, setup, is_sharded, seed)| {
         let (store, array) = (memory(), stored(&axes, type_name, is_sharded, seed));
         let model = array.store(&store, "a").await;
         let server = server_with(store, setup);
@@ -207,9 +207,9 @@ fn nested_statistics_of_random_arrays_match_a_naive_model() {
 
 #[tokio::test]
 async fn results_of_floats_are_the_same_bits_whatever_the_chunks_the_segments_and_the_caches() {
-    let array = Array::of(&[16, 12, 6]).data_type(data_type("float64")).random(11, &[]);
+    let array = Array::of(&[16, 6, 6]).data_type(data_type("float64")).random(11, &[]);
     let mut found: Vec<Vec<Vec<u8>>> = Vec::new();
-    for chunks in [[16, 12, 6], [7, 5, 4], [1, 12, 6], [16, 1, 1]] {
+    for chunks in [[16, 6, 6], [7, 5, 4], [1, 6, 6], [16, 1, 1]] {
         for setup in [(1, false), (100, true), (5000, false), (32 << 20, true)] {
             let store = memory();
             array.clone().chunks(&chunks).codecs([LITTLE]).store(&store, "a").await;

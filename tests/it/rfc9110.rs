@@ -338,14 +338,17 @@ async fn head_answers_with_the_headers_of_get_on_every_route() {
     let server = Server::of(store);
     let mut statuses = std::collections::BTreeSet::new();
     for url in urls() {
-        let tag = server.get(&url).await.header("etag").to_owned();
-        for sent in [
+        let first = server.get(&url).await;
+        let all = [
             &[][..],
-            &[("if-none-match", &*tag)],
             &[("if-match", "\"other\"")],
+            &[("if-none-match", first.header("etag"))],
             &[("accept", "image/x-none")],
             &[("origin", "https://x.example")],
-        ] {
+        ];
+        // What is refused has no representation to choose from.
+        let some = if first.status == StatusCode::OK { &all[..] } else { &all[..2] };
+        for sent in some {
             let get = server.ask(Method::GET, &url, sent).await;
             let head = server.ask(Method::HEAD, &url, sent).await;
             assert_eq!(get.status, head.status, "{url} {sent:?}");

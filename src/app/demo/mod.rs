@@ -131,12 +131,8 @@ impl Demo<'_> {
         } }]);
         let document = array("uint16", &[128, 128, 128], &[64, 64, 64], &codecs, &json!(0), &["z", "y", "x"]);
         self.array("sharded", &document, |at| {
-            // Two bright balls on a dark background.
-            let ball = |center: [i32; 3], radius: i32| {
-                let square: i32 = (0..3).map(|axis| (place(at, axis) - center[axis]).pow(2)).sum();
-                (radius * radius - square).max(0)
-            };
-            u16::try_from(ball([40, 48, 56], 36) + ball([90, 84, 70], 28)).unwrap_or(u16::MAX).to_le_bytes()
+            let (z, y, x) = (place(at, 0), place(at, 1), place(at, 2));
+            u16::try_from(scenes::balls(z, y, x)).unwrap_or(u16::MAX).to_le_bytes()
         })
         .await
     }
@@ -171,7 +167,7 @@ impl Demo<'_> {
                 array("uint8", &[3, edge, edge], &[1, 128, 128], &codecs, &json!(0), &["c", "y", "x"]);
             let scale = i32::try_from(scale).unwrap_or(1);
             self.array(&format!("image/{level}"), &document, |at| {
-                let [y, x] = [1, 2].map(|dim| place(at, dim) * scale + scale / 2);
+                let (y, x) = (place(at, 1) * scale + scale / 2, place(at, 2) * scale + scale / 2);
                 [scenes::microscope(place(at, 0), y, x)]
             })
             .await?;
@@ -197,7 +193,7 @@ impl Demo<'_> {
             let document = array("uint16", &[edge, edge], &[128, 128], &codecs, &json!(0), &["y", "x"]);
             let scale = i32::try_from(scale).unwrap_or(1);
             self.array(&format!("image/labels/nuclei/{level}"), &document, |at| {
-                let [y, x] = [0, 1].map(|dim| place(at, dim) * scale + scale / 2);
+                let (y, x) = (place(at, 0) * scale + scale / 2, place(at, 1) * scale + scale / 2);
                 scenes::nucleus(y, x).to_le_bytes()
             })
             .await?;
@@ -219,7 +215,7 @@ impl Demo<'_> {
         });
         let degrees = |index: f32, first: f32| index.mul_add(2.0, first);
         self.array("field", &document, |at| {
-            let [time, lat, lon] = [0, 1, 2].map(|axis| as_f32(place(at, axis)));
+            let (time, lat, lon) = (as_f32(place(at, 0)), as_f32(place(at, 1)), as_f32(place(at, 2)));
             scenes::sea_temperature(time, degrees(lat, -89.0), degrees(lon, -179.0)).to_le_bytes()
         })
         .await?;
@@ -272,7 +268,7 @@ impl Demo<'_> {
         &self,
         path: &str,
         document: &Value,
-        element: impl Fn(&[u64]) -> [u8; ITEM],
+        element: impl Fn(&[i32]) -> [u8; ITEM],
     ) -> Result<(), DemoError> {
         let V3Node::Array(metadata) = v3::parse(document.to_string().as_bytes(), &MetadataLimits::default())?
         else {
@@ -287,7 +283,7 @@ impl Demo<'_> {
         &self,
         prefix: &str,
         metadata: &ArrayMetadata,
-        element: impl Fn(&[u64]) -> [u8; ITEM],
+        element: impl Fn(&[i32]) -> [u8; ITEM],
     ) -> Result<(), DemoError> {
         let prefix = StorePrefix::parse(prefix)?;
         let grid = ChunkGrid::new(&metadata.shape, &metadata.chunk_grid);
@@ -320,19 +316,25 @@ impl Demo<'_> {
     }
 }
 
-/// The elements of a box of the array, in C order.
-fn elements<const ITEM: usize>(ranges: &[AxisRange], element: impl Fn(&[u64]) -> [u8; ITEM]) -> Vec<u8> {
-    let mut at: Vec<u64> = ranges.iter().map(|range| range.start).collect();
-    let mut bytes = Vec::new();
+/// The elements of a box of the array, in C order. All of the demo's arrays are small.
+fn elements<const ITEM: usize>(ranges: &[AxisRange], element: impl Fn(&[i32]) -> [u8; ITEM]) -> Vec<u8> {
+    let small = |number: u64| i32::try_from(number).unwrap_or_default();
+    let starts: Vec<i32> = ranges.iter().map(|range| small(range.start)).collect();
+    let stops: Vec<i32> = ranges.iter().map(|range| small(range.start + range.count)).collect();
+    let (mut at, mut bytes) = (starts.clone(), Vec::new());
+    let Some(row) = at.len().checked_sub(1) else { return element(&at).to_vec() };
     loop {
-        bytes.extend_from_slice(&element(&at));
-        let turns = |axis: &usize| at[*axis] + 1 < ranges[*axis].start + ranges[*axis].count;
-        let Some(axis) = (0..at.len()).rev().find(turns) else {
+        for column in starts[row]..stops[row] {
+            at[row] = column;
+            bytes.extend_from_slice(&element(&at));
+        }
+        let turns = |axis: &usize| at[*axis] + 1 < stops[*axis];
+        let Some(axis) = (0..row).rev().find(turns) else {
             return bytes;
         };
         at[axis] += 1;
-        for after in axis + 1..at.len() {
-            at[after] = ranges[after].start;
+        for after in axis + 1..row {
+            at[after] = starts[after];
         }
     }
 }
@@ -392,9 +394,9 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }
 
-/// A coordinate of the demo's arrays, all of which are small.
-fn place(at: &[u64], axis: usize) -> i32 {
-    at.get(axis).and_then(|&at| i32::try_from(at).ok()).unwrap_or_default()
+/// A coordinate of an element.
+fn place(at: &[i32], axis: usize) -> i32 {
+    at.get(axis).copied().unwrap_or_default()
 }
 
 /// Small whole numbers, exactly.

@@ -41,8 +41,8 @@ pub struct Counting {
     asked: Mutex<Vec<String>>,
 }
 
-/// Enough permits for any test.
-const OPEN: usize = 1 << 20;
+/// More permits than any test takes.
+const OPEN: usize = Semaphore::MAX_PERMITS / 2;
 
 impl Counting {
     pub fn new(inner: SharedStore) -> Arc<Self> {
@@ -81,9 +81,7 @@ impl Counting {
 
     /// The same, whose reads of chunks wait for [`Counting::open`].
     pub fn gated(inner: SharedStore) -> Arc<Self> {
-        let counting = Self::new(inner);
-        counting.gate.try_acquire_many(u32::try_from(OPEN).unwrap()).unwrap().forget();
-        counting
+        Arc::new(Self { gate: Semaphore::new(0), ..Self::over(inner, Duration::ZERO) })
     }
 
     /// Lets all reads go on.

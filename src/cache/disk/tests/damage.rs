@@ -55,7 +55,8 @@ async fn of_a_file_that_ends_anywhere_the_whole_records_are_served() {
         let path = folder.path().join(&name);
         let intact = fs::read(&path).unwrap();
         let lengths = [300, 400].map(|data: usize| (88 + "m@here".len() + 1 + 1 + data).next_multiple_of(64));
-        for length in 0..intact.len() {
+        // Every remainder of a block is among them.
+        for length in (0..intact.len()).step_by(5) {
             fs::write(&path, &intact[..length]).unwrap();
             let cache = opened(folder.path(), 4 * MIB);
             let store = wrapped(&cache, &remote, CachePolicy::Always);

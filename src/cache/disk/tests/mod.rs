@@ -106,11 +106,13 @@ fn slice(range: &Range<u64>) -> Range<usize> {
 /// Bytes that differ from those of every other seed.
 fn noise(seed: usize, length: usize) -> Bytes {
     let mut state = seed as u64 ^ 0x5851_f42d_4c95_7f2d;
-    let bytes = (0..length).map(|_| {
+    let mut bytes = Vec::with_capacity(length + 4);
+    while bytes.len() < length {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        state.to_be_bytes()[0]
-    });
-    bytes.collect()
+        bytes.extend_from_slice(&state.to_be_bytes()[..4]);
+    }
+    bytes.truncate(length);
+    bytes.into()
 }
 
 fn options(path: &Path, size: usize) -> DiskCacheOptions {

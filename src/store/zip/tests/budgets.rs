@@ -96,14 +96,13 @@ async fn an_entry_too_short_for_its_declared_size_is_rejected_before_there_is_a_
 
 #[tokio::test]
 async fn a_long_entry_is_a_stream_of_its_declared_length() {
-    let store = over(Zip::of([compressed("a", &vec![0; 32 * MIB])]).bytes()).await;
+    let store = over(Zip::of([compressed("a", &vec![0; 8 * MIB])]).bytes()).await;
     let value = store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap();
     assert!(matches!(value.body, ValueBody::Stream(_)), "not held completely");
-    assert_eq!(value.len(), 32 << 20);
+    assert_eq!(value.len(), 8 << 20);
     let (pieces, end) = pieces(&store, "a", ByteRange::Whole).await;
     assert!(end.is_ok() && pieces.len() > 1, "{end:?}");
-    assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), 32 * MIB);
-    assert!(pieces.iter().all(|piece| piece.iter().all(|&byte| byte == 0)));
+    assert!(pieces.concat() == vec![0; 8 * MIB]);
 }
 
 #[tokio::test]
