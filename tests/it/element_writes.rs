@@ -59,7 +59,7 @@ fn forward(dims: Vec<Dim>) -> Vec<Dim> {
 fn random_writes_to_random_arrays_match_a_naive_model() {
     let writes = prop::collection::vec((random_selection(), any::<u64>(), any::<bool>()), 1..=4);
     let band = select(&[64_u64, 2000, 64 << 20][..]);
-    holds(128, (case(), writes, band, any::<[bool; 2]>()), async |(case, writes, band, [cached, erases])| {
+    holds(96, (case(), writes, band, any::<[bool; 2]>()), async |(case, writes, band, [cached, erases])| {
         let store = memory();
         let array = case.array();
         let mut model = array.store(&store, "a").await;

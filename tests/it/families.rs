@@ -173,7 +173,7 @@ async fn check(case: &Case) {
 
 #[test]
 fn dependents_of_any_shape_are_listed_as_they_are_read() {
-    let config = Config { cases: 32, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
+    let config = Config { cases: 24, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = TestRunner::new(config).run(&cases(), |case| {
         runtime.block_on(check(&case));

@@ -137,8 +137,9 @@ async fn decompression_bombs_do_not_grow_the_servers_memory() {
     }
     let base = peak(&server);
     for (name, ..) in &bombs {
-        // The second slice has an element of every inner chunk.
-        for slice in ["0", "::262144"] {
+        // The second slice has an element of every inner chunk. The large ones have one chunk.
+        let slices = if name.starts_with("large") { &["0"][..] } else { &["0", "::262144"] };
+        for slice in slices {
             let path = format!("{name}?slice={slice}");
             for (status, body) in join_all((0..AT_ONCE).map(|_| ask(&path))).await {
                 assert_eq!(status, 500, "{path}: {body:?}");

@@ -86,10 +86,8 @@ async fn a_long_picture_has_the_same_bytes_whatever_is_read_at_a_time_and_the_pi
             .await;
     for (store, words) in [
         (&bytes, "range=0,255"),
-        (&bytes, "range=0,255&origin=lower"),
-        (&bytes, "range=0,255&axes=1,0"),
+        (&bytes, "range=0,255&axes=1,0&origin=lower"),
         (&bytes, "range=10,200&below=transparent&above=ff0000"),
-        (&bytes, "range=0,255&colormap=none&bits=16"),
         (&bytes, "range=slice&scale=sqrt"),
         (&floats, "range=0,100"),
         (&floats, "range=0,100&colormap=none&bits=16"),

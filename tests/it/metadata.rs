@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
 use crate::support::hierarchy::{Array, memory};
@@ -178,7 +179,13 @@ async fn invalid_and_oversized_json_documents_are_refused() {
 #[tokio::test]
 async fn an_array_of_the_largest_shape_has_metadata_and_fill_values() {
     let huge = json!([1_u64 << 62, 1_u64 << 62]);
-    let (server, _) = serve(with(json!({ "shape": huge, "fill_value": 9 }))).await;
+    let store = memory();
+    Array::of(&[3]).store(&store, "good").await;
+    put(&store, "a/zarr.json", with(json!({ "shape": huge, "fill_value": 9 }))).await;
+    let mut server = Server::build(Mount::read_only("m", store));
+    // All that is suggested is read.
+    server.read.max_response_size = 1 << 20;
+    let server = server.finish();
     let node = server.get("/v1/nodes/m/a").await.json();
     assert_eq!(node["metadata"]["shape"], huge);
     let last = (1_u64 << 62) - 1;

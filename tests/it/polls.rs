@@ -334,7 +334,10 @@ fn values(route: &str, parameter: &str) -> &'static [&'static str] {
             "old/a",
             "many",
         ],
-        ("path", _) => &["g/scales", "b", "p?view=rebased", "p/one?strict", "old/a", "many"],
+        ("path", view) if view.starts_with("/view/") => {
+            &["g/scales", "b", "p?view=rebased", "p/one?strict", "old/a", "many"]
+        }
+        ("path", _) => &["g/scales", "b", "old/a"],
         ("key", s3) if s3.starts_with("/s3/") => &["b/zarr.json", "a/c/0/0"],
         ("key", store) if store.starts_with("/store/") => &[
             "g/zarr.json?consolidated",

@@ -184,18 +184,15 @@ async fn arrays_written_by_zarr_python_read_the_same_as_v2() {
 
 #[tokio::test]
 async fn arrays_of_other_projects_read_the_same_in_other_chunks() {
-    for (folder, least) in [("../shared/data/public", 300), ("../shared/data/generated", 368)] {
-        let root = manifest(folder);
-        if !root.is_dir() {
-            println!("{folder} is not here: nothing to compare with");
-            continue;
-        }
-        let server = Server::of(stored(&root));
-        let copied = copy_fixtures(&server, &["40,50/zstd-1"]).await;
-        let through = Server::of(copied);
-        let (right, _) = check_through(&root, &through).await;
-        assert!(right >= least, "{folder}: {right}");
+    let root = manifest("../shared/data/public");
+    if !root.is_dir() {
+        println!("the other projects' fixtures are not here: nothing to compare with");
+        return;
     }
+    let server = Server::of(stored(&root));
+    let through = Server::of(copy_fixtures(&server, &["40,50/zstd-1"]).await);
+    let (right, _) = check_through(&root, &through).await;
+    assert!(right >= 300, "{right}");
 }
 
 #[tokio::test]

@@ -162,7 +162,7 @@ fn statistics_over_dimensions_of_random_arrays_match_a_naive_model_whatever_the_
 #[test]
 fn nested_statistics_of_random_arrays_match_a_naive_model() {
     let cases = (axes(), select(&TYPES[..]), setup(), any::<bool>(), any::<u64>());
-    holds(48, cases, async |(axes, type_name, setup, is_sharded, seed)| {
+    holds(32, cases, async |(axes, type_name, setup, is_sharded, seed)| {
         let (store, array) = (memory(), stored(&axes, type_name, is_sharded, seed));
         let model = array.store(&store, "a").await;
         let server = server_with(store, setup);

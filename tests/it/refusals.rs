@@ -319,7 +319,7 @@ fn suggested_slices_are_within_every_limit() {
     let steps = prop::collection::vec(prop::sample::select(vec![-3_i64, -1, 1, 2]), 3);
     let asked = (shapes, limits, 1_u64..3000, formats, steps, any::<bool>());
     let mut runner =
-        TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) });
+        TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) });
     let suggested = std::cell::Cell::new(0);
     let ran = runner.run(&asked, |(shape, (response_bytes, chunks), whole_bytes, format, steps, header)| {
         runtime.block_on(async {
