@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, BoxStream, StreamExt};
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use super::assembly::Assembled;
 use super::bound_array::Array;
@@ -171,12 +172,12 @@ impl Reader {
 }
 
 /// Runs an assembly in a task of its own. It goes on while the consumer does not poll: a client that does not read must not
-/// keep a segment half assembled, with its chunks in memory. Dropping the future aborts the task.
+/// keep a segment half assembled, with its chunks in memory. Dropping the future aborts the task, whose log lines are the request's.
 fn run_to_completion(
     work: impl Future<Output = Result<Elements, ArrayError>> + Send + 'static,
 ) -> impl Future<Output = Result<Elements, ArrayError>> + Send {
     let mut tasks = JoinSet::new();
-    tasks.spawn(work);
+    tasks.spawn(work.in_current_span());
     async move {
         match tasks.join_next().await {
             Some(Ok(done)) => done,
