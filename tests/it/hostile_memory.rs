@@ -15,7 +15,7 @@ const LITTLE: Codec = Codec::Bytes { big: false };
 /// How much the peak may grow.
 const MOST_BYTES: u64 = 64 << 20;
 /// The decoded length of each bomb.
-const BOMB_BYTES: usize = 1 << 30;
+const BOMB_BYTES: usize = 256 << 20;
 /// Requests for one bomb at a time.
 const AT_ONCE: usize = 4;
 
@@ -31,13 +31,13 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// 1 GiB of zeros in gzip members of 1 MiB, a thousandth as long.
+/// 256 MiB of zeros in gzip members of 1 MiB, a thousandth as long.
 fn gzip_bomb() -> Vec<u8> {
     let member = vec![0; 1 << 20];
     gzip(&member).repeat(BOMB_BYTES / member.len())
 }
 
-/// 1 GiB of zeros in one zstd frame.
+/// 256 MiB of zeros in one zstd frame.
 fn zstd_bomb() -> Vec<u8> {
     zstd::stream::encode_all(std::io::Read::take(std::io::repeat(0), BOMB_BYTES as u64), 1).unwrap()
 }
@@ -47,14 +47,14 @@ const BZ2_OF_1_MIB: &str =
     "425a683931415926535938571ce50008084000c0040008200030cc0529a60806c4201e2ee48a70a12070ae39ca";
 const XZ_OF_1_MIB: &str = "fd377a585a000004e6d6b4460200210116000000742fe5a3efffff00d95d00006ffdffffa3b7ff473e481572396151b89228e6a38607f9eee41e82d32fc53a3c014bb17ec98a8a4d2fa30dd97fa6e38c231153e05918c5758ae277f8b6947f0c6ac0de744964e2e95c53b204d8f7440cab5f0d6d46e9e5c37688b79657acb64de1691d6ffb4b88106c42cb883f5c008fd04eaf262894711f3d8f24e1709ea7235fec28cb85d195988a7e2a91f22775f719c006984d98fdd8afd5900fc42553f8f591363105a5b0ee6fc1704d470cd19111aaad601dbaceb127185c5986e9665258bee976ac59e4e55b0508f9c7daadfcfb522af7e495250000000000c2f6ba3ea2706b600001f5018080400079977f47b1c467fb020000000004595a";
 
-/// 1 GiB of zeros in streams of 1 MiB.
+/// 256 MiB of zeros in streams of 1 MiB.
 fn streams_of(hex: &str) -> Vec<u8> {
     let digit = |byte: u8| u8::try_from(char::from(byte).to_digit(16).unwrap()).unwrap();
     let one: Vec<u8> = hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect();
     one.repeat(BOMB_BYTES >> 20)
 }
 
-/// 1 GiB of zeros in one zlib stream.
+/// 256 MiB of zeros in one zlib stream.
 fn zlib_bomb() -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::copy(&mut std::io::Read::take(std::io::repeat(0), BOMB_BYTES as u64), &mut encoder).unwrap();

@@ -194,7 +194,7 @@ fn pipeline(address: SocketAddr, requests: impl Iterator<Item = Vec<u8>>) {
 
 #[test]
 fn every_log_line_is_json() {
-    const REQUESTS: u64 = 5_000;
+    const REQUESTS: u64 = 2_000;
     let mut command = zarrd(&["serve", "--demo"]);
     command.env("ZARRD__LOG__FORMAT", "json");
     let mut server = Running::of(command);

@@ -10,17 +10,19 @@ use super::hierarchy::memory;
 use super::server::{Server, put};
 
 /// Every key below a URL, which ends in a slash, with its value. What the listing says of each is compared with what GET
-/// and HEAD say.
+/// says, and of every fourth with what HEAD says.
 pub async fn read_all(server: &Server, url: &str) -> BTreeMap<String, Bytes> {
     let mut values = BTreeMap::new();
-    for (key, size, etag) in list_all(server, url, None).await {
+    for (number, (key, size, etag)) in list_all(server, url, None).await.into_iter().enumerate() {
         let path: Vec<String> = key.split('/').map(encode).collect();
         let value_url = format!("{}/{}", base(url), path.join("/"));
         let value = server.get(&value_url).await;
         assert_eq!(value.status, StatusCode::OK, "{value_url}: {:?}", value.body);
         assert_eq!((value.body.len() as u64, value.header("etag")), (size, &*etag), "{value_url}");
-        let head = server.ask(Method::HEAD, &value_url, &[]).await;
-        assert_eq!((head.header("content-length"), head.header("etag")), (&*size.to_string(), &*etag));
+        if number % 4 == 0 {
+            let head = server.ask(Method::HEAD, &value_url, &[]).await;
+            assert_eq!((head.header("content-length"), head.header("etag")), (&*size.to_string(), &*etag));
+        }
         assert!(values.insert(key, value.body).is_none(), "{value_url} is listed twice");
     }
     values

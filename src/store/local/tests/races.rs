@@ -61,7 +61,7 @@ async fn names_of_one_value_through_links_to_directories_have_one_winner() {
             ..LocalOptions::default()
         };
         let store = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
-        for round in 0..200 {
+        for round in 0..50 {
             // Of some of them, directories are missing.
             let new = if round % 2 == 0 { "new/" } else { "" };
             let names = ["a/b", "link/b", "chain", "a/b/up"].map(|above| format!("{above}/{new}{round}"));
