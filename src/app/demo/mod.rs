@@ -333,9 +333,7 @@ fn elements<const ITEM: usize>(ranges: &[AxisRange], element: impl Fn(&[i32]) ->
             return bytes;
         };
         at[axis] += 1;
-        for after in axis + 1..row {
-            at[after] = starts[after];
-        }
+        at[axis + 1..row].copy_from_slice(&starts[axis + 1..row]);
     }
 }
 
