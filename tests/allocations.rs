@@ -10,6 +10,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::path::Path;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
@@ -58,6 +59,9 @@ const SLACK: u64 = 50;
 /// Rounds of which the least counts: tables grow now and then, the system may drop a page, and what is revalidated often is
 /// watched only after some checks.
 const ROUNDS: usize = 64;
+/// How often as many are asked again: the watches of the files that a kept answer is made from are set up by other threads, and
+/// until then each answer asks for the times of all files.
+const ATTEMPTS: usize = 20;
 
 /// What is cached.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -151,12 +155,23 @@ async fn an_answer_takes_no_more_allocations_than_it_did() {
     for (name, caches, method, path, header, most, most_bytes) in TAKES {
         let site = if caches == Caches::None { &cold } else { &warm };
         let mut least = Allocated::MOST;
-        for _ in 0..ROUNDS {
-            least = least.least(ask(site, method, path, header).await);
+        let is_more = |Allocated { times, bytes }| {
+            times > most + most / SLACK || bytes > most_bytes + most_bytes / SLACK
+        };
+        for attempt in 0..ATTEMPTS {
+            if attempt > 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            for _ in 0..ROUNDS {
+                least = least.least(ask(site, method, path, header).await);
+            }
+            if !is_more(least) {
+                break;
+            }
         }
         let Allocated { times, bytes } = least;
         println!("{name}: {times} allocations ({most}) of {bytes} bytes ({most_bytes})");
-        if times > most + most / SLACK || bytes > most_bytes + most_bytes / SLACK {
+        if is_more(least) {
             broken.push(format!("{name}: {times} of {bytes} bytes, not {most} of {most_bytes}"));
         }
         counts.push((name, times));
