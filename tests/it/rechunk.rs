@@ -11,7 +11,7 @@ use zarrd::array::ReadLimits;
 use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
-use crate::fixtures::{check_through, manifest, stored};
+use crate::fixtures::{check_some, check_through, manifest, stored};
 use crate::support::copied::{base, copy, encode, list_all, read_all};
 use crate::support::counting::Counting;
 use crate::support::data_types::data_type;
@@ -193,6 +193,19 @@ async fn arrays_of_other_projects_read_the_same_in_other_chunks() {
     let through = Server::of(copy_fixtures(&server, &["40,50/zstd-1"]).await);
     let (right, _) = check_through(&root, &through).await;
     assert!(right >= 300, "{right}");
+
+    // Of these, the arrays that are not among those of the tests too.
+    let root = manifest("../shared/data/generated");
+    let server = Server::of(stored(&root));
+    let store = memory();
+    let others = ["matrix-zarrpy-v3/shape/huge_sparse", "matrix-zarrpy-v3/shape/medium_3d"];
+    for path in others {
+        for (key, value) in read_all(&server, &format!("/rechunk/m/40,50/zstd-1/{path}/")).await {
+            put(&store, &key, value).await;
+        }
+    }
+    let (right, _) = check_some(&root, &Server::of(store), |path| others.contains(&path)).await;
+    assert_eq!(right, others.len());
 }
 
 #[tokio::test]
