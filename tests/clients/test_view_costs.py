@@ -15,9 +15,15 @@ HTML = {"Accept": "text/html"}
 SHOWN = ["until", "document.querySelector('canvas[data-ready]')"]
 READY = ["until", "document.querySelector('#cost').textContent.includes('decoded')"]
 LINE = ["until", "document.querySelector('#plot path.curve')"]
+LINE_COST = ["evaluate", "document.querySelector('#plot p.cost').textContent"]
 SPIKES = numpy.random.default_rng(7).normal(size=200_000)
 SPIKES[[77, 100_050]] = -300, 500
 VALUES = numpy.arange(6 * 3 * 20 * 30, dtype="float32").reshape(6, 3, 20, 30)
+
+
+def line_of(text):
+    """Until the line that is shown has `text` in what it says of itself: while it is drawn anew there is none."""
+    return ["until", f"document.querySelector('#plot p.cost')?.textContent.includes('{text}')"]
 
 
 @pytest.fixture(scope="module")
@@ -94,12 +100,11 @@ def test_the_warnings_of_the_summary_are_on_the_page_with_what_helps(server):
 
 
 def test_a_line_is_as_long_as_the_slice_and_is_zoomed(visit, server):
-    read = ["evaluate", "document.querySelector('#plot p.cost').textContent"]
     url = f"{server.base}/view/m/spikes?slice=100000:100100"
-    found = visit(url, steps=[LINE, read, ["click", "button[title='Zoom in']"], ["until", "location.search.includes('100025:100075')"], read])
+    found = visit(url, steps=[LINE, LINE_COST, ["click", "button[title='Zoom in']"], ["until", "location.search.includes('100025:100075')"], line_of(' 50 values'), LINE_COST])
     assert found["values"][1].startswith("along sample: 100 values") and "to 500 mV" in found["values"][1]
     assert found["values"][-1].startswith("along sample: 50 values") and not found["said"]
-    found = visit(url, steps=[LINE, ["click", "button[title='all of the line']"], ["until", "document.querySelector('#plot p.cost').textContent.includes('4000')"], read])
+    found = visit(url, steps=[LINE, ["click", "button[title='all of the line']"], line_of('4000'), LINE_COST])
     # The extremes of what is between are those of the line.
     assert "from -300 to 500 mV" in found["values"][-1]
     found = visit(f"{server.base}/view/m/long", steps=[LINE])
@@ -107,10 +112,9 @@ def test_a_line_is_as_long_as_the_slice_and_is_zoomed(visit, server):
 
 
 def test_a_line_goes_along_every_dimension_and_says_through_which_element(visit, server):
-    read = ["evaluate", "document.querySelector('#plot p.cost').textContent"]
-    steps = [LINE, read, ["click", "[data-along=time]"], LINE, read, ["click", ".dim[data-dim='2'] a[rel=next]"], ["until", "location.search.includes('at=8,11')"], read, ["click", "[data-tab=image]"], SHOWN]
+    steps = [LINE, LINE_COST, ["click", "[data-along=time]"], line_of('along time'), LINE_COST, ["click", ".dim[data-dim='2'] a[rel=next]"], ["until", "location.search.includes('at=8,11')"], line_of('lat 8'), LINE_COST, ["click", "[data-tab=image]"], SHOWN]
     found = visit(f"{server.base}/view/m/deep?tab=line&at=7,11&slice=2,1,:,:", steps=steps)
-    first, second, third = found["values"][1], found["values"][4], found["values"][7]
+    first, second, third = found["values"][1], found["values"][4], found["values"][8]
     line = VALUES[2, 1, 7]
     assert first == f"along lon at time 2, level 1, lat 7: 30 values from {line[0]:.0f} to {line[-1]:.0f} K"
     assert second.startswith("along time at level 1, lat 7, lon 11: 6 values") and "lat 8, lon 11" in third
