@@ -94,10 +94,11 @@ class Bucket:
 
 class Reader:
     """Reads keys at random, and checks each byte. Between the beginning of a request and its answer a key may have had several
-    numbers; `older` says by how many seconds an answer may be older than its request."""
+    numbers; `older` says by how many seconds an answer may be older than its request. `pause` are the seconds between two
+    requests."""
 
-    def __init__(self, bucket, seed, older=-1):
-        self.bucket, self.dice, self.older = bucket, random.Random(seed), older
+    def __init__(self, bucket, seed, older=-1, pause=0):
+        self.bucket, self.dice, self.older, self.pause = bucket, random.Random(seed), older, pause
         self.answers = self.failures = self.wrong = 0
         self.stops = False
 
@@ -115,6 +116,7 @@ class Reader:
             with contextlib.closing(http.client.HTTPConnection(server.host, server.port, timeout=SECONDS)) as connection:
                 while not self.stops:
                     self.check(connection, self.dice.choice(list(self.bucket.lengths)))
+                    time.sleep(self.pause)
 
     def check(self, connection, key):
         begun = time.monotonic()

@@ -1,7 +1,8 @@
 """A long run of the disk cache in front of a bucket that changes and fails, with `stale` and restarts: nothing wrong, and memory
 and descriptors stay as they are.
 
-Ten seconds; with `--long` four hours, or as many seconds as `ZARRD_SOAK_SECONDS` has. After each restart it prints what was measured so far.
+Ten seconds; with `--long` four hours, or as many seconds as `ZARRD_SOAK_SECONDS` has. With `ZARRD_SOAK_PAUSE`, the seconds between
+two requests of a reader, other work goes on beside it. After each restart it prints what was measured so far.
 """
 
 import os
@@ -21,8 +22,9 @@ RESTARTS = 12
 
 def run(long):
     seconds = int(os.environ.get("ZARRD_SOAK_SECONDS", 4 * 3600 if long else 10))
+    pause = float(os.environ.get("ZARRD_SOAK_PAUSE", 0))
     bucket = Bucket(2000, 1_000_000)
-    readers = [Reader(bucket, seed, older=STALE) for seed in range(READERS)]
+    readers = [Reader(bucket, seed, older=STALE, pause=pause) for seed in range(READERS)]
     most, memory, descriptors = 0, [], []
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(RESTARTS):
@@ -33,7 +35,7 @@ def run(long):
                 while time.monotonic() < until:
                     # A tenth of the time everything fails, and a tenth a part of it.
                     bucket.failing = {0: 1000, 1: 300}.get(int(time.monotonic() / 2) % 10, 0)
-                    changing(bucket, min(1, max(0.01, until - time.monotonic())), pause=0.005)
+                    changing(bucket, min(1, max(0.01, until - time.monotonic())), pause=max(0.005, pause))
                 bucket.failing = 0
                 for reader in readers:
                     reader.end()

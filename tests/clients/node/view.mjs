@@ -14,6 +14,8 @@ const MILLISECONDS = 30000;
 const LOADED_QUIET_MILLISECONDS = 200;
 // Longer than a page waits after a change before it asks for something or writes its URL.
 const CHANGED_QUIET_MILLISECONDS = 450;
+// Longer than a page takes to show what has arrived.
+const ANSWERED_QUIET_MILLISECONDS = 50;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const actions = {
@@ -47,7 +49,11 @@ const actions = {
     const session = await page.context().newCDPSession(page);
     await session.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput, uploadThroughput: -1 });
   },
-  pause: (page, milliseconds) => page.waitForTimeout(milliseconds),
+  // And until what was asked for meanwhile is there, however slow the machine is.
+  pause: async (page, milliseconds) => {
+    await page.waitForTimeout(milliseconds);
+    await page.quiet(ANSWERED_QUIET_MILLISECONDS);
+  },
   evaluate: (page, script) => page.evaluate(script),
 };
 
@@ -82,7 +88,7 @@ async function visit(question) {
     if (["error", "warning"].includes(message.type())) result.said.push(`${message.text()} ${message.location().url}`);
   });
   page.on("pageerror", (error) => result.said.push(String(error.stack)));
-  const quiet = quietOf(page);
+  page.quiet = quietOf(page);
   page.on("request", (request) => {
     const address = request.url();
     if (address.startsWith("blob:")) return;
@@ -93,9 +99,9 @@ async function visit(question) {
     result.status = response.status();
     result.headers = response.headers();
     if (scripts && !plain) await page.waitForSelector("html[data-ready]", { timeout: MILLISECONDS, state: "attached" });
-    await quiet(LOADED_QUIET_MILLISECONDS);
+    await page.quiet(LOADED_QUIET_MILLISECONDS);
     for (const [action, ...values] of steps) result.values.push(await actions[action](page, ...values));
-    if (steps.length > 0) await quiet(CHANGED_QUIET_MILLISECONDS);
+    if (steps.length > 0) await page.quiet(CHANGED_QUIET_MILLISECONDS);
     result.url = page.url().slice(origin.length);
     result.title = await page.title();
     result.text = await page.innerText("body");
