@@ -22,7 +22,7 @@ VALUES = numpy.arange(6 * 3 * 20 * 30, dtype="float32").reshape(6, 3, 20, 30)
 
 
 def line_of(text):
-    """Until the line that is shown has `text` in what it says of itself: while it is drawn anew there is none."""
+    """Until the line that is shown has `text` in what it says of itself: while it is drawn again there is none."""
     return ["until", f"document.querySelector('#plot p.cost')?.textContent.includes('{text}')"]
 
 
