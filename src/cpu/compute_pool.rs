@@ -3,6 +3,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_task::Runnable;
 use serde::{Deserialize, Serialize};
@@ -188,11 +189,20 @@ impl ComputePool {
     }
 }
 
+/// Whether [`expect_pool_for`] checks anything.
+static ARE_THREADS_CHECKED: AtomicBool = AtomicBool::new(cfg!(test));
+
+/// From now on, long work on a thread of the reactor panics. For tests.
+pub fn check_threads() {
+    ARE_THREADS_CHECKED.store(true, Ordering::Relaxed);
+}
+
 /// Asserts that work on a document of this many bytes may run on this thread: long work must not run on a thread of the
-/// reactor. Does nothing without debug assertions.
+/// reactor. Does nothing before [`check_threads`].
 pub(crate) fn expect_pool_for(bytes: usize) {
-    debug_assert!(
-        bytes as u64 <= LONG_DOCUMENT_BYTES || pool::on_pool_thread() || Handle::try_current().is_err(),
+    let is_checked = bytes as u64 > LONG_DOCUMENT_BYTES && ARE_THREADS_CHECKED.load(Ordering::Relaxed);
+    assert!(
+        !is_checked || pool::on_pool_thread() || Handle::try_current().is_err(),
         "work on a document of {bytes} bytes on a thread of the reactor"
     );
 }
@@ -210,7 +220,7 @@ impl fmt::Debug for ComputePool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
     #[tokio::test]
@@ -264,8 +274,7 @@ mod tests {
     }
 
     #[tokio::test]
-    #[cfg(debug_assertions)]
-    async fn a_long_document_on_a_reactor_thread_panics_in_debug_builds() {
+    async fn a_long_document_on_a_reactor_thread_panics_where_threads_are_checked() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let long = usize::try_from(LONG_DOCUMENT_BYTES).unwrap() + 1;
         assert_eq!(cpu.run(move || expect_pool_for(long)).await, Ok(()));

@@ -11,5 +11,5 @@ mod drop_on_pool;
 mod pool;
 
 pub(crate) use compute_pool::expect_pool_for;
-pub use compute_pool::{ComputePool, ComputePoolError, ComputePoolOptions};
+pub use compute_pool::{ComputePool, ComputePoolError, ComputePoolOptions, check_threads};
 pub use drop_on_pool::DropOnPool;

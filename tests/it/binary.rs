@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 use std::io::Read;
+use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::support::process::{Running, run, text, zarrd};
+use crate::support::process::{Running, run, serving, text, zarrd};
 use crate::support::s3::TestS3;
 
 #[test]
@@ -29,16 +30,14 @@ fn check_prints_the_effective_configuration_without_secrets() {
 
 #[test]
 fn a_proxy_whose_clients_are_indistinguishable_is_warned_of_in_one_line() {
-    let (check, serve) = (&["check"], &["serve", "--demo"]);
     for (proxies, lines) in [(None, 1), (Some("10.0.0.0/8"), 0)] {
-        let command = |arguments: &[&str]| {
-            let mut command = zarrd(arguments);
+        let behind_proxy = |mut command: Command| {
             command.env("ZARRD__SERVER__BEHIND_PROXY", "true");
             proxies.map(|proxies| command.env("ZARRD__SERVER__TRUSTED_PROXIES", format!("['{proxies}']")));
             command
         };
-        let output = command(check).output().unwrap();
-        let mut running = Running::of(command(serve));
+        let output = behind_proxy(zarrd(&["check"])).output().unwrap();
+        let mut running = Running::of(behind_proxy(serving()));
         running.signal(Signal::TERM);
         running.child.wait().unwrap();
         let mut log = String::new();
@@ -249,7 +248,7 @@ fn openapi_prints_a_json_document() {
 #[test]
 fn a_server_is_healthy_until_it_is_stopped_and_exits_with_0() {
     for signal in [Signal::TERM, Signal::INT] {
-        let mut server = Running::start(&["serve"]);
+        let mut server = Running::of(serving());
         assert_eq!(server.health(), Some(0));
         server.signal(signal);
         assert_eq!(server.child.wait().unwrap().code(), Some(0));

@@ -14,7 +14,7 @@ use zarrd::store::{LocalOptions, LocalStore, SharedStore};
 use crate::support::client;
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::Array;
-use crate::support::process::{Running, text, zarrd};
+use crate::support::process::{Running, serving, text, zarrd};
 use crate::support::s3::{Fault, Kind, Rule, TestS3, When};
 use crate::support::server::put;
 
@@ -195,7 +195,7 @@ fn pipeline(address: SocketAddr, requests: impl Iterator<Item = Vec<u8>>) {
 #[test]
 fn every_log_line_is_json() {
     const REQUESTS: u64 = 2_000;
-    let mut command = zarrd(&["serve", "--demo"]);
+    let mut command = serving();
     command.env("ZARRD__LOG__FORMAT", "json");
     let mut server = Running::of(command);
     let stderr = server.child.stderr.take().unwrap();
@@ -279,7 +279,7 @@ fn admin_of(server: &mut Running) -> String {
 
 #[test]
 fn a_blocked_log_delays_no_request() {
-    let mut command = zarrd(&["serve", "--demo"]);
+    let mut command = serving();
     command.env("ZARRD__SERVER__ADMIN_LISTEN", "127.0.0.1:0");
     let mut server = Running::of(command);
     let admin = admin_of(&mut server);

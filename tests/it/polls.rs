@@ -27,13 +27,13 @@ use crate::support::hierarchy::Array;
 use crate::support::server::{Server, put};
 
 /// Bytes of long documents.
-const DOCUMENT_BYTES: usize = 1 << 20;
+const DOCUMENT_BYTES: usize = 1 << 19;
 /// Nodes below a group.
 const NODES: usize = 50;
 /// Stored chunks of an array.
 const CHUNKS: usize = 300;
 /// Labels of a coordinate.
-const LABELS: u32 = 100_000;
+const LABELS: u32 = 50_000;
 /// Keys of one request.
 const KEYS: usize = 1000;
 
@@ -392,7 +392,7 @@ fn others() -> Vec<Request<Body>> {
     let keys =
         |name: &str| (0..KEYS).map(|number| format!("many/n{}/{name}", number % NODES)).collect::<Vec<_>>();
     let parts: Vec<Value> = keys("zarr.json").iter().map(|key| json!({ "key": key })).collect();
-    let scattered: Vec<u32> = (0..LABELS).map(|number| number * 7 % 99_991).collect();
+    let scattered: Vec<u32> = (0..LABELS).map(|number| number * 7 % 49_999).collect();
     let dates: Vec<String> = scattered
         .iter()
         .map(|second| {

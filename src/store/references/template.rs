@@ -205,6 +205,19 @@ mod tests {
     }
 
     #[test]
+    fn each_node_of_an_expression_is_a_step() {
+        for (text, steps) in [("1", 1), ("1+1", 3), ("1+1+1", 5), ("f(c='abc')", 19)] {
+            let (template, names) = (Expression::parse(text).unwrap(), TemplateNames::new());
+            let templates = Templates::from([("f".to_owned(), Template::parse("<{{c}}>").unwrap())]);
+            let evaluated = |left| {
+                let scope = TemplateScope { own: &names, outer: None };
+                evaluate(&template, scope, &templates, &mut TemplateWork::of_steps(left)).is_ok()
+            };
+            assert!(evaluated(steps) && !evaluated(steps - 1), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_not_in_the_grammar_is_refused() {
         for text in [
             "",

@@ -19,6 +19,12 @@ impl TemplateWork {
         Self { left: STEPS.saturating_add(document_bytes) }
     }
 
+    /// A number of steps.
+    #[cfg(test)]
+    pub(super) fn of_steps(left: u64) -> Self {
+        Self { left }
+    }
+
     /// Takes steps, and as many more as a text of this many bytes costs.
     pub(super) fn spend(&mut self, steps: u64, bytes: usize) -> Result<(), TemplateFault> {
         let steps = steps.saturating_add((bytes / STEP_BYTES) as u64);

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::{BOUND, until_closed};
-use crate::support::process::Running;
+use crate::support::process::{Running, SMALL};
 
 /// How long a refusal takes at most.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -25,7 +25,7 @@ async fn a_flood_of_connections_is_survived_with_few_descriptors() {
     have_many();
     let mut command = std::process::Command::new("sh");
     let few = "ulimit -n 256 && exec \"$0\" \"$@\"";
-    command.args(["-c", few, env!("CARGO_BIN_EXE_zarrd"), "serve", "--demo"]);
+    command.args(["-c", few, env!("CARGO_BIN_EXE_zarrd"), "serve", SMALL]);
     command.env_clear().env("ZARRD__LOG__LEVEL", "error").env("ZARRD__SERVER__HEADER_TIMEOUT", "1h");
     let mut server = Running::of(command);
     let mut held = Vec::new();
@@ -43,7 +43,7 @@ async fn a_flood_of_connections_is_survived_with_few_descriptors() {
     assert!(server.child.try_wait().unwrap().is_none(), "the server is alive");
     drop(held);
     let normal = async {
-        for url in ["/healthz", "/v1/data/demo/field?slice=0,0,0", "/store/demo/zarr.json"] {
+        for url in ["/healthz", "/v1/data/m/none_C_i4?slice=0,0", "/store/m/none_C_i4/meta"] {
             loop {
                 let mut stream = TcpStream::connect(server.address).await.unwrap();
                 let request = format!("GET {url} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");

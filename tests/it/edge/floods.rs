@@ -17,7 +17,7 @@ use super::frames::{
     SETTINGS,
 };
 use super::{Plain, SHORT, Served, long_timeouts, until_closed};
-use crate::support::process::{Running, peak, zarrd};
+use crate::support::process::{Running, peak, serving};
 
 /// Requests that are being answered, and the most there were.
 #[derive(Clone, Default)]
@@ -109,7 +109,7 @@ async fn an_endless_header_block_ends_the_connection() {
 
 /// A server in a process of its own, whose memory can be measured apart from that of the tests.
 fn process() -> Running {
-    let mut command = zarrd(&["serve", "--demo"]);
+    let mut command = serving();
     command.env("ZARRD__LOG__LEVEL", "error").env("ZARRD__SERVER__DRAIN_TIMEOUT", "0s");
     Running::of(command)
 }
@@ -143,7 +143,7 @@ async fn empty_frames_and_unknown_ones_are_bounded() {
     let server = process();
     let before = peak(&server);
     let mut framed = Framed::open(server.address, &[]).await;
-    let post = [(":method", "POST"), (":scheme", "http"), (":path", "/v1/partial/demo"), (":authority", "x")];
+    let post = [(":method", "POST"), (":scheme", "http"), (":path", "/v1/partial/m"), (":authority", "x")];
     framed.send(&[Frame::of(HEADERS, END_HEADERS, 1, frames::block(&post))]).await;
     for frame in [Frame::of(DATA, 0, 1, []), Frame::of(0x42, 0, 1, [0; 100])] {
         flood(&mut framed, 200, |_| vec![frame.clone(); 1000]).await;

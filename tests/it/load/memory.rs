@@ -9,7 +9,7 @@ use zarrd::config::ServerOptions;
 use zarrd::http::{HttpOptions, Peer};
 
 use crate::support::client;
-use crate::support::process::{Running, text, zarrd};
+use crate::support::process::{Running, serving, text, zarrd};
 
 #[test]
 fn budgets_over_the_available_memory_are_refused_by_name() {
@@ -28,7 +28,7 @@ fn budgets_over_the_available_memory_are_refused_by_name() {
 #[test]
 fn budgets_follow_the_available_memory_and_are_reported() {
     for (limit, total) in [("512MiB", 512 << 20), ("64GiB", 64_u64 << 30)] {
-        let mut command = zarrd(&["serve", "--demo"]);
+        let mut command = serving();
         command.env("ZARRD__SERVER__MAX_MEMORY", limit);
         let server = Running::of(command);
         let memory = &server.get("/v1/mounts")["memory"];

@@ -12,6 +12,14 @@ pub fn zarrd(arguments: &[&str]) -> Command {
     command
 }
 
+/// A mount of a few small arrays.
+pub const SMALL: &str = concat!("m=", env!("CARGO_MANIFEST_DIR"), "/tests/data/v1");
+
+/// A server of a few small arrays: those of the demo take a second to be made.
+pub fn serving() -> Command {
+    zarrd(&["serve", SMALL])
+}
+
 pub fn run(arguments: &[&str]) -> Output {
     zarrd(arguments).output().unwrap()
 }

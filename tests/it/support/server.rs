@@ -256,8 +256,10 @@ impl Server {
 
 /// One pool for all servers of a test run: property tests make hundreds of them.
 pub fn cpu() -> ComputePool {
-    static CPU: LazyLock<ComputePool> =
-        LazyLock::new(|| ComputePool::new(ComputePoolOptions::default()).unwrap());
+    static CPU: LazyLock<ComputePool> = LazyLock::new(|| {
+        zarrd::cpu::check_threads();
+        ComputePool::new(ComputePoolOptions::default()).unwrap()
+    });
     CPU.clone()
 }
 

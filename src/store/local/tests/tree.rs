@@ -134,9 +134,9 @@ async fn long_listings_are_complete_and_resume_anywhere() {
 #[tokio::test]
 async fn a_page_of_a_long_directory_costs_and_holds_a_page() {
     use crate::store::local::list::{Below, NAMES_BYTES, Walk};
-    const FILES: usize = 12_000;
+    const FILES: usize = 5_600;
     let (directory, store) = store();
-    let mut all: Vec<String> = (0..FILES).map(|number| format!("{number}{}", "n".repeat(80))).collect();
+    let mut all: Vec<String> = (0..FILES).map(|number| format!("{number}{}", "n".repeat(95))).collect();
     for name in &all {
         std::fs::write(directory.path().join(name), "").unwrap();
     }

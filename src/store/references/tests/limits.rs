@@ -1,6 +1,5 @@
 //! What hostile documents may take: work, memory and requests.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -18,13 +17,8 @@ use crate::store::{
 
 #[test]
 fn a_short_document_with_endless_work_is_refused() {
-    let mut operands = String::from("1");
-    for _ in 0..15 {
-        let _ = write!(operands, "+1");
-    }
-    let call = format!("{{{{{operands}}}}}").repeat(6);
-    let document = json!({"version": 1, "templates": {"t": call}, "gen": [{
-        "key": "k{{i*0}}", "url": "{{t()}}", "dimensions": {"i": {"stop": 60_000_000}},
+    let document = json!({"version": 1, "templates": {"t": "x".repeat(4000)}, "gen": [{
+        "key": "k{{i*0}}", "url": "{{t}}", "dimensions": {"i": {"stop": 60_000_000}},
     }]});
     let refused = parse_kerchunk(document.to_string().as_bytes(), &ContainerBudget::new(u64::MAX >> 1));
     let refused = refused.unwrap_err();
