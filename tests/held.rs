@@ -545,7 +545,7 @@ async fn settled(is_so: impl Fn() -> bool) -> bool {
 /// Says to a process which of the parts it measures.
 const PART: &str = "ZARRD_HELD_PART";
 /// Parts of the rows, before the part that is no row.
-const PARTS: usize = 2;
+const PARTS: usize = 3;
 
 #[test]
 fn what_is_held_for_a_client_that_does_nothing_is_charged_on_every_route() {

@@ -20,7 +20,7 @@ async fn every_encoded_array_round_trips() {
     let wanted = std::env::var_os(FOLDER);
     let folder = wanted.as_ref().map_or(own.path(), Path::new);
     let arrays = encoded();
-    for array in &arrays {
+    for array in arrays {
         write(&folder.join("v3").join(&array.name), array, "zarr.json", &array.metadata.to_document());
         if let (".zarray", document) = &array.document {
             write(&folder.join("v2").join(&array.name), array, ".zarray", document);
@@ -28,7 +28,7 @@ async fn every_encoded_array_round_trips() {
     }
     let store = zarrd::store::open(folder.to_str().unwrap(), &StoreOptions::default(), &cpu()).unwrap();
     let server = Server::of(store);
-    for array in &arrays {
+    for array in arrays {
         for version in if array.document.0 == ".zarray" { &["v2", "v3"][..] } else { &["v3"] } {
             let read = server.elements(&format!("m/{version}/{}", array.name), "").await;
             assert!(read == array.packed(), "{version} {}: other elements", array.name);

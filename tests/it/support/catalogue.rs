@@ -1,5 +1,7 @@
 //! Arrays of every type and codec that the library writes, for other readers to judge.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 use zarrd::metadata::SmallFloat;
 
@@ -327,6 +329,8 @@ fn every_v2() -> Vec<Encoded> {
 }
 
 /// All of them.
-pub fn encoded() -> Vec<Encoded> {
-    [every_type(), packed_bits(), every_codec(), every_filter(), every_v2()].concat()
+pub fn encoded() -> &'static [Encoded] {
+    static ALL: LazyLock<Vec<Encoded>> =
+        LazyLock::new(|| [every_type(), packed_bits(), every_codec(), every_filter(), every_v2()].concat());
+    &ALL
 }

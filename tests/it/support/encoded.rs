@@ -1,5 +1,7 @@
 //! Arrays that the library itself encodes: documents, elements, and chunks. The list is `catalogue`.
 
+use std::sync::{Arc, OnceLock};
+
 use serde_json::Value;
 use zarrd::chunk::{ChunkGrid, ChunkKeyEncoding, Elements, VarSlice};
 use zarrd::codec::{CodecChain, CodecLimits, v2_codec};
@@ -17,7 +19,9 @@ pub struct Encoded {
     pub metadata: ArrayMetadata,
     /// In C order, each in canonical form; of variable length, its bytes.
     pub elements: Vec<Vec<u8>>,
-    chain: std::sync::Arc<CodecChain>,
+    chain: Arc<CodecChain>,
+    /// Encoded once, for all tests.
+    chunks: OnceLock<Vec<(String, Vec<u8>)>>,
 }
 
 /// From where on along the first dimension there is nothing but the fill value.
@@ -27,7 +31,7 @@ impl Encoded {
     pub fn new(name: &str, document: (&'static str, Value)) -> Self {
         let metadata = parsed(&document);
         let grid = ChunkGrid::new(&metadata.shape, &metadata.chunk_grid);
-        let chain = std::sync::Arc::new(bound(&metadata, &grid.first_chunk_shape()));
+        let chain = Arc::new(bound(&metadata, &grid.first_chunk_shape()));
         let shape: Vec<usize> = metadata.shape.iter().map(|&length| length.try_into().unwrap()).collect();
         let mut noise = noise(name.bytes().map(u64::from).sum());
         // The last chunk along the first dimension holds nothing but the fill value, and so does some of the rest.
@@ -38,7 +42,7 @@ impl Encoded {
                 if blank { metadata.fill_value.as_bytes().to_vec() } else { element }
             })
             .collect();
-        Self { name: name.to_owned(), document, metadata, elements, chain }
+        Self { name: name.to_owned(), document, metadata, elements, chain, chunks: OnceLock::new() }
     }
 
     /// The elements as `/v1/data` returns them: one after another, each of variable length after its length.
@@ -57,7 +61,11 @@ impl Encoded {
     }
 
     /// The chunks with their keys, without chunks of the fill value alone, which are not stored.
-    pub fn chunks(&self) -> Vec<(String, Vec<u8>)> {
+    pub fn chunks(&self) -> &[(String, Vec<u8>)] {
+        self.chunks.get_or_init(|| self.encode())
+    }
+
+    fn encode(&self) -> Vec<(String, Vec<u8>)> {
         let mut chunks = Vec::new();
         for (coords, elements) in self.decoded_chunks() {
             if elements.iter().any(|element| element != self.metadata.fill_value.as_bytes()) {
