@@ -27,11 +27,11 @@ use crate::support::hierarchy::Array;
 use crate::support::server::{Server, put};
 
 /// Bytes of long documents.
-const DOCUMENT_BYTES: usize = 1 << 19;
+const DOCUMENT_BYTES: usize = 1 << 20;
 /// Nodes below a group.
 const NODES: usize = 50;
 /// Stored chunks of an array.
-const CHUNKS: usize = 300;
+const CHUNKS: usize = 200;
 /// Labels of a coordinate.
 const LABELS: u32 = 50_000;
 /// Keys of one request.
