@@ -176,7 +176,7 @@ fn start(root: &Path) -> Running {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_server_loses_no_write_tears_no_value_and_leaves_no_staged_files() {
-    let kills = by_hand("ZARRD_KILLS", 10);
+    let kills = by_hand("ZARRD_KILLS", 7);
     let most_bytes = usize::try_from(by_hand("ZARRD_KILL_BYTES", 4 << 20)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
