@@ -53,9 +53,6 @@ pub(crate) struct Admission {
     least_units: u64,
     /// The longest time that a request waits in the queue.
     max_wait: Duration,
-    /// A request whose estimated wait is longer than this is rejected at once. The estimate is a guess: an early
-    /// rejection is better than a rejection after a wait.
-    max_estimated_wait: Duration,
     /// Bytes with which requests for stored bytes are admitted.
     stream_bytes: u64,
 }
@@ -144,11 +141,13 @@ impl Admission {
     pub(crate) fn new(options: &HttpOptions) -> Self {
         let capacity = units(options.inflight_size);
         let short_units = units(options.streamed_response_size).max(capacity / SHORT_PARTS);
+        // A request whose estimated wait is longer is rejected at once. The estimate is a guess: an early rejection is
+        // better than a rejection after a wait.
+        let max_estimated_wait = options.admission_timeout / 2;
         Self {
-            gate: Arc::new(Gate::new(capacity, short_units)),
+            gate: Arc::new(Gate::new(capacity, short_units, max_estimated_wait)),
             least_units: capacity / options.max_inflight_requests.max(1),
             max_wait: options.admission_timeout,
-            max_estimated_wait: options.admission_timeout / 2,
             stream_bytes: options.streamed_response_size,
         }
     }
@@ -197,11 +196,7 @@ impl Admission {
     /// As [`Admission::acquire`].
     pub(crate) fn try_reject(&self, entrant: AdmissionRequest) -> Result<(), Problem> {
         let least = self.gate.request(entrant.class, entrant.share, self.least_units.max(1));
-        if self.gate.would_exceed_wait(least, self.max_estimated_wait) {
-            Err(reject(&self.gate, least))
-        } else {
-            Ok(())
-        }
+        if self.gate.would_exceed_wait(least) { Err(reject(&self.gate, least)) } else { Ok(()) }
     }
 
     /// The most bytes that a request can hold, with nothing else in flight.
@@ -211,7 +206,7 @@ impl Admission {
 
     /// Waits until the gate has taken the requested units.
     async fn wait(&self, ask: PermitRequest) -> Result<(), Problem> {
-        if let Some(turn) = self.gate.join(ask, self.max_estimated_wait)
+        if let Some(turn) = self.gate.join(ask)
             && timeout(self.max_wait, turn.wait()).await.is_ok()
         {
             return Ok(());

@@ -21,6 +21,8 @@ use crate::http::Peer;
 
 /// The smallest buffer that hyper accepts.
 const LEAST_BUFFER_BYTES: usize = 8 << 10;
+/// hyper's own limit of headers. Any other makes it initialise the room for them with each request.
+const HYPER_MAX_HEADERS: usize = 100;
 /// Unsent bytes of responses that the kernel buffers for a connection, where that can be limited.
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const UNSENT_BYTES: u32 = 512 << 10;
@@ -34,8 +36,10 @@ pub(super) fn builder(limits: &ConnectionLimits) -> Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(None)
-        .max_headers(limits.max_headers)
         .max_buf_size(bytes(server.http1_buffer_size).max(LEAST_BUFFER_BYTES));
+    if limits.max_headers != HYPER_MAX_HEADERS {
+        builder.http1().max_headers(limits.max_headers);
+    }
     builder
         .http2()
         .timer(TokioTimer::new())

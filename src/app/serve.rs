@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::join_all;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -94,10 +95,8 @@ async fn accept<R: RequestHandler>(
         };
         let open = config.routes.connections().as_ref().map(ConnectionCounts::opened);
         let connection = connection::serve(config.clone(), stream, peer);
-        tokio::spawn(async move {
-            connection.await;
-            drop((permit, open));
-        });
+        // An async block would hold the connection's future, which is large, twice.
+        tokio::spawn(connection.map(|()| drop((permit, open))));
     };
     let mut back_off = BACK_OFF;
     loop {

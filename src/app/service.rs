@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use axum::body::{Body, HttpBody};
@@ -25,9 +25,9 @@ use crate::metrics::ConnectionCounts;
 use crate::web::Endpoint;
 
 /// The handler of the requests of a listener.
-pub trait RequestHandler: Clone + Send + Sync + 'static {
+pub trait RequestHandler: Clone + Send + Sync + Unpin + 'static {
     /// The response to a request from a peer.
-    fn handle(&self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send;
+    fn handle(self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send;
 
     /// Whether connections are kept alive after their responses.
     fn keeps_connections(&self) -> bool {
@@ -41,8 +41,8 @@ pub trait RequestHandler: Clone + Send + Sync + 'static {
 }
 
 impl RequestHandler for Endpoint {
-    fn handle(&self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send {
-        Self::handle(self, request, from)
+    fn handle(self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send {
+        Self::handle(&self, request, from)
     }
 
     fn keeps_connections(&self) -> bool {
@@ -65,22 +65,21 @@ pub(super) struct ConnectionService<R> {
 impl<R: RequestHandler> Service<Request<Incoming>> for ConnectionService<R> {
     type Response = Response<ResponseBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+    type Future = ResponseFuture<R>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let guard = self.monitor.begin_request(request.version() == Version::HTTP_2);
-        if let Some(mut refusal) = refusal(&request) {
+        let is_http2 = request.version() == Version::HTTP_2;
+        let guard = Some(self.monitor.begin_request(is_http2));
+        let routes = self.routes.clone();
+        if let Some(refusal) = refusal(&request) {
+            let response = Box::pin(std::future::ready(refusal));
             // The end of a request with invalid framing is unknown, and so is whether another one follows.
-            if request.version() < Version::HTTP_2 {
-                refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            let response = refusal.map(|body| ResponseBody { body, guard });
-            return Box::pin(std::future::ready(Ok(response)));
+            return ResponseFuture { response, routes, is_http2, is_read: None, is_last: true, guard };
         }
         // HTTP/2 ends one stream. In HTTP/1.1 an unread body ends the connection, and without `Connection: close` a client would send
         // its next request in vain.
-        let is_read = (request.version() < Version::HTTP_2 && !request.body().is_end_stream())
-            .then(|| Arc::new(AtomicBool::new(false)));
+        let is_read =
+            (!is_http2 && !request.body().is_end_stream()).then(|| Arc::new(AtomicBool::new(false)));
         let request = match &is_read {
             Some(is_read) => {
                 request.map(|body| Body::new(RequestBody { body, is_read: Arc::clone(is_read) }))
@@ -88,18 +87,40 @@ impl<R: RequestHandler> Service<Request<Incoming>> for ConnectionService<R> {
             None if request.body().is_end_stream() => request.map(|_| Body::empty()),
             None => request.map(Body::new),
         };
-        let (routes, peer, is_http2) = (self.routes.clone(), self.peer, request.version() == Version::HTTP_2);
-        Box::pin(async move {
-            let mut response = routes.handle(request, peer).await;
-            let is_unread = is_read.is_some_and(|is_read| !is_read.load(Ordering::Relaxed));
-            if is_unread || (!is_http2 && !routes.keeps_connections()) {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            Ok(response.map(|body| {
-                let body = if is_http2 { Body::new(Unsent::new(body)) } else { body };
-                ResponseBody { body, guard }
-            }))
-        })
+        let response = Box::pin(self.routes.clone().handle(request, self.peer));
+        ResponseFuture { response, routes, is_http2, is_read, is_last: false, guard }
+    }
+}
+
+/// The response to a request, and whether its connection is kept open. The handler's future is large: this moves only a pointer to it.
+pub(super) struct ResponseFuture<R> {
+    response: Pin<Box<dyn Future<Output = Response<Body>> + Send>>,
+    routes: R,
+    is_http2: bool,
+    /// Whether the body of the request was read to its end, if it has one.
+    is_read: Option<Arc<AtomicBool>>,
+    /// Whether the connection ends in any case.
+    is_last: bool,
+    /// Until the response begins.
+    guard: Option<RequestGuard>,
+}
+
+impl<R: RequestHandler> Future for ResponseFuture<R> {
+    type Output = Result<Response<ResponseBody>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut response = ready!(self.response.as_mut().poll(cx));
+        // It is not polled again.
+        let Some(guard) = self.guard.take() else { return Poll::Pending };
+        let is_unread = self.is_read.as_ref().is_some_and(|is_read| !is_read.load(Ordering::Relaxed));
+        if !self.is_http2 && (self.is_last || is_unread || !self.routes.keeps_connections()) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        let is_http2 = self.is_http2;
+        Poll::Ready(Ok(response.map(|body| {
+            let body = if is_http2 { Body::new(Unsent::new(body)) } else { body };
+            ResponseBody { body, guard }
+        })))
     }
 }
 

@@ -70,7 +70,7 @@ impl Telemetry {
         };
         let layer = match log.format {
             LogFormat::Text => {
-                let text = TextFormat { is_coloured: std::io::stderr().is_terminal() };
+                let text = TextFormat { is_coloured: std::io::stderr().is_terminal(), now };
                 layer.event_format(text).with_filter(filter).boxed()
             }
             LogFormat::Json => layer.json().flatten_event(true).with_filter(filter).boxed(),

@@ -4,12 +4,12 @@
 //! field separately.
 
 use std::fmt::{self, Debug, Write};
+use std::time::SystemTime;
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
-use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::registry::LookupSpan;
 
 /// The human-readable log format.
@@ -17,6 +17,8 @@ use tracing_subscriber::registry::LookupSpan;
 pub(super) struct TextFormat {
     /// Whether levels have colours.
     pub(super) is_coloured: bool,
+    /// The clock.
+    pub(super) now: fn() -> SystemTime,
 }
 
 impl<S, N> FormatEvent<S, N> for TextFormat
@@ -30,7 +32,7 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        SystemTime.format_time(&mut writer)?;
+        write!(writer, "{}", humantime::format_rfc3339_micros((self.now)()))?;
         let (level, colour) = match *event.metadata().level() {
             Level::ERROR => ("ERROR", 31),
             Level::WARN => (" WARN", 33),
@@ -150,7 +152,9 @@ mod tests {
     /// The line of an event, without the time.
     fn line(is_coloured: bool, emit: impl FnOnce()) -> String {
         let written = CapturedOutput::default();
-        let layer = layers::layer().event_format(TextFormat { is_coloured }).with_writer(written.clone());
+        let layer = layers::layer()
+            .event_format(TextFormat { is_coloured, now: SystemTime::now })
+            .with_writer(written.clone());
         tracing::subscriber::with_default(registry().with(layer), emit);
         let line = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
         line.split_once("Z ").unwrap().1.to_owned()

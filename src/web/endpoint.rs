@@ -151,9 +151,10 @@ impl Endpoint {
     }
 
     /// Answers a request from a peer.
-    pub async fn handle(&self, request: Request, from: Peer) -> Response {
+    pub fn handle(&self, request: Request, from: Peer) -> impl Future<Output = Response> + Send + use<> {
         // A request keeps the state that it began with.
-        self.0.load_full().answer(request, from, match_fast_route).await
+        let state = self.0.load_full();
+        async move { state.answer(request, from, match_fast_route).await }
     }
 
     /// The same through the router, even where there is a fast path; for tests and measurements.

@@ -10,7 +10,7 @@
 use std::any::Any;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -494,8 +494,10 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
                 Box::pin(answers.instrument(observed.span().clone())).await
             } else {
                 let writes = origin::writes(&method, spec, request.uri());
-                let next = with_deadline(&state.options, (&method, writes), spec, next(request));
-                next.instrument(observed.span().clone()).await
+                // Pinned here, because each layer around it would move it, and it is large.
+                let answer = pin!(next(request));
+                let answer = with_deadline(&state.options, (&method, writes), spec, answer);
+                answer.instrument(observed.span().clone()).await
             };
             if let Some(snapshot) = snapshot {
                 snapshot.put(&method, &mut answer);

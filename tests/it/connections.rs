@@ -57,7 +57,7 @@ struct Server {
 struct Plain(Router);
 
 impl RequestHandler for Plain {
-    async fn handle(&self, request: Request<Body>, _from: Peer) -> Response {
+    async fn handle(self, request: Request<Body>, _from: Peer) -> Response {
         self.0.clone().oneshot(request).await.unwrap()
     }
 }

@@ -38,8 +38,11 @@ const BUCKETS: usize = 1024;
 const FAIR_SHARE_FACTOR: u64 = 3;
 /// The sixteenths of the budget that long requests leave to short ones: more than any class leaves to those before it.
 const LEFT_BY_LONG: u64 = 4;
-/// The time over which returned units are counted before they give a drain rate.
+/// The shortest time over which returned units are counted before they give a drain rate.
 const DRAIN_RATE_WINDOW: Duration = Duration::from_millis(100);
+/// The part of the budget (1 / `DRAIN_RATE_PARTS`) that has to be returned in a window shorter than the longest wait: a few
+/// units that return first say nothing about those that follow.
+const DRAIN_RATE_PARTS: u64 = 16;
 /// How long a drain rate stays valid while the queue is empty: a queue that empties and fills again usually drains as
 /// before.
 const DRAIN_RATE_MAX_AGE: Duration = Duration::from_secs(1);
@@ -59,6 +62,8 @@ pub(super) struct Gate {
     capacity: u64,
     /// Requests of more units are long.
     short_units: u64,
+    /// A request whose estimated wait is longer does not join the queue.
+    max_wait: Duration,
     free: AtomicU64,
     /// Units in flight of long requests.
     long: AtomicU64,
@@ -72,7 +77,7 @@ pub(super) struct Gate {
 }
 
 /// The waiting requests.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct WaitQueue {
     next_number: u64,
     classes: [ClassQueue; CLASSES],
@@ -101,8 +106,10 @@ struct Waiter {
 }
 
 /// The rate at which units return while requests wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct DrainRate {
+    /// The units that are enough to give a rate, and the time after which fewer are enough.
+    sample: (u64, Duration),
     window: Option<Instant>,
     given_back: u64,
     per_second: Option<u64>,
@@ -136,16 +143,19 @@ impl PermitRequest {
 }
 
 impl Gate {
-    /// A budget of `capacity` units, where requests of more than `short_units` are long.
-    pub(super) fn new(capacity: u64, short_units: u64) -> Self {
+    /// A budget of `capacity` units, where requests of more than `short_units` are long, and no estimated wait is longer than
+    /// `max_wait`.
+    pub(super) fn new(capacity: u64, short_units: u64, max_wait: Duration) -> Self {
+        let pace = DrainRate::new(capacity / DRAIN_RATE_PARTS, max_wait);
         Self {
             capacity,
             short_units,
+            max_wait,
             free: AtomicU64::new(capacity),
             long: AtomicU64::new(0),
             in_flight: std::iter::repeat_with(AtomicU64::default).take(BUCKETS).collect(),
             waiting: AtomicUsize::new(0),
-            line: Mutex::default(),
+            line: Mutex::new(WaitQueue { next_number: 0, classes: Default::default(), pace }),
             rejected: Default::default(),
         }
     }
@@ -233,19 +243,19 @@ impl Gate {
         }
     }
 
-    /// Whether the queue is not empty and a request that joined it would wait longer than `max_wait`.
-    pub(super) fn would_exceed_wait(&self, ask: PermitRequest, max_wait: Duration) -> bool {
+    /// Whether the queue is not empty and a request that joined it would wait too long.
+    pub(super) fn would_exceed_wait(&self, ask: PermitRequest) -> bool {
         if self.waiting.load(Ordering::Relaxed) == 0 {
             return false;
         }
-        self.would_wait_too_long(&mut self.line(), ask, max_wait)
+        self.would_wait_too_long(&mut self.line(), ask)
     }
 
-    /// Joins the queue. `None` if the estimated wait is longer than `max_wait`.
-    pub(super) fn join(self: &Arc<Self>, ask: PermitRequest, max_wait: Duration) -> Option<PendingPermit> {
+    /// Joins the queue. `None` if the estimated wait is too long.
+    pub(super) fn join(self: &Arc<Self>, ask: PermitRequest) -> Option<PendingPermit> {
         let (sender, let_in) = oneshot::channel();
         let mut line = self.line();
-        if self.would_wait_too_long(&mut line, ask, max_wait) {
+        if self.would_wait_too_long(&mut line, ask) {
             return None;
         }
         let number = line.next_number;
@@ -329,15 +339,15 @@ impl Gate {
         line.first(|ask| (!must_wait(ask)).then(|| in_flight(ask)))
     }
 
-    /// Whether a request that came now would wait longer than `max_wait`.
-    fn would_wait_too_long(&self, line: &mut WaitQueue, ask: PermitRequest, max_wait: Duration) -> bool {
+    /// Whether a request that came now would wait too long.
+    fn would_wait_too_long(&self, line: &mut WaitQueue, ask: PermitRequest) -> bool {
         line.pace.note(0, Instant::now());
         let enters = || {
             let fits = self.left(self.free(), ask, ask.units).is_some() && !self.over_fair_share(ask);
             let is_next = |short_alone| self.next(line, short_alone).is_none();
             fits && (is_next(false) || (self.may_pass(ask) && is_next(true)))
         };
-        line.wait_of(ask, self.is_long(ask.units)).is_some_and(|wait| wait > max_wait) && !enters()
+        line.wait_of(ask, self.is_long(ask.units)).is_some_and(|wait| wait > self.max_wait) && !enters()
     }
 
     /// Admits the next request as long as it fits, then those that may pass it; repeats, as passing may change the
@@ -438,6 +448,12 @@ impl ClassQueue {
 }
 
 impl DrainRate {
+    /// No rate yet. One is known once this number of units was returned, or after this time.
+    fn new(enough_units: u64, enough_time: Duration) -> Self {
+        let sample = (enough_units, enough_time);
+        Self { sample, window: None, given_back: 0, per_second: None, idle_since: None }
+    }
+
     /// The queue has become empty.
     fn rest(&mut self, now: Instant) {
         (self.window, self.given_back, self.idle_since) = (None, 0, Some(now));
@@ -455,7 +471,9 @@ impl DrainRate {
         let window = *self.window.get_or_insert(now);
         self.given_back = self.given_back.saturating_add(units);
         let passed = now.saturating_duration_since(window);
-        if passed < DRAIN_RATE_WINDOW {
+        let (enough_units, enough_time) = self.sample;
+        let says_enough = self.given_back >= enough_units || passed >= enough_time;
+        if passed < DRAIN_RATE_WINDOW || !says_enough {
             return;
         }
         let millis = u64::try_from(passed.as_millis()).unwrap_or(u64::MAX).max(1);

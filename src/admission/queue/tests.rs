@@ -126,7 +126,7 @@ fn names(list: &[(u64, PermitRequest)]) -> Vec<u64> {
 proptest! {
     #[test]
     fn the_gate_admits_the_same_requests_as_the_model(events in events()) {
-        let gate = Arc::new(Gate::new(ALL, SHORT));
+        let gate = Arc::new(Gate::new(ALL, SHORT, UNLIMITED));
         let (mut model, mut guests) = (Model::default(), BTreeMap::new());
         for (name, event) in (0_u64..).zip(events) {
             match event {
@@ -136,7 +136,7 @@ proptest! {
                     let guest = if gate.try_take(ask) {
                         Guest::In(ask)
                     } else {
-                        Guest::Waits(gate.join(ask, UNLIMITED).unwrap())
+                        Guest::Waits(gate.join(ask).unwrap())
                     };
                     guests.insert(name, guest);
                     model.line.push((name, ask));
@@ -204,7 +204,7 @@ proptest! {
 /// Takes units, holds them for a while, and returns them; returns whether the request was admitted within `max_wait`.
 async fn visit(gate: &Arc<Gate>, ask: PermitRequest, max_wait: Duration, hold: Duration) -> bool {
     if !gate.try_take(ask) {
-        let Some(turn) = gate.join(ask, UNLIMITED) else { return false };
+        let Some(turn) = gate.join(ask) else { return false };
         if timeout(max_wait, turn.wait()).await.is_err() {
             return false;
         }
@@ -216,7 +216,7 @@ async fn visit(gate: &Arc<Gate>, ask: PermitRequest, max_wait: Duration, hold: D
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_requests_lose_no_units() {
-    let gate = Arc::new(Gate::new(64, 8));
+    let gate = Arc::new(Gate::new(64, 8, UNLIMITED));
     let (inside, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let visitors = (0..64_u64).map(|caller| {
         let (gate, inside, most) = (Arc::clone(&gate), Arc::clone(&inside), Arc::clone(&most));
@@ -229,7 +229,7 @@ async fn concurrent_requests_lose_no_units() {
                     1 + (caller * 31 + round * 17) % 30,
                 );
                 if !gate.try_take(ask) {
-                    let turn = gate.join(ask, UNLIMITED).unwrap();
+                    let turn = gate.join(ask).unwrap();
                     if round % 3 == 0 {
                         // It leaves before its turn, or just as its turn comes.
                         let _ = timeout(Duration::from_micros(round), turn.wait())
@@ -264,7 +264,7 @@ async fn concurrent_requests_lose_no_units() {
 
 /// How often one caller is served within a minute, beside `others` concurrent requests of another caller.
 async fn served_beside(others: u64) -> u32 {
-    let gate = Arc::new(Gate::new(16, 16));
+    let gate = Arc::new(Gate::new(16, 16, UNLIMITED));
     let ask = |caller| gate.request(Priority::Metadata, ClientBucket::numbered(caller), 1);
     // Of different lengths, so that they do not all end at once.
     let hold = |number: u64| Duration::from_millis(20 + number * 7 % 13);
@@ -306,7 +306,7 @@ async fn a_caller_keeps_four_fifths_of_its_throughput_beside_one_with_a_hundred_
 
 #[tokio::test(start_paused = true)]
 async fn classes_are_admitted_in_order_and_leave_the_reserve_to_those_before() {
-    let gate = Arc::new(Gate::new(16, 16));
+    let gate = Arc::new(Gate::new(16, 16, UNLIMITED));
     let callers = std::cell::Cell::new(0);
     let ask = |class| gate.request(class, ClientBucket::numbered(callers.replace(callers.get() + 1)), 1);
     for (class, most) in [
@@ -321,7 +321,7 @@ async fn classes_are_admitted_in_order_and_leave_the_reserve_to_those_before() {
     let order = Mutex::new(Vec::new());
     let waiting =
         [Priority::Background, Priority::Elements, Priority::StoredBytes, Priority::Metadata].map(|class| {
-            let turn = gate.join(ask(class), UNLIMITED).unwrap();
+            let turn = gate.join(ask(class)).unwrap();
             let order = &order;
             async move {
                 turn.wait().await;
@@ -340,22 +340,21 @@ async fn classes_are_admitted_in_order_and_leave_the_reserve_to_those_before() {
 
 #[tokio::test(start_paused = true)]
 async fn one_caller_that_never_returns_units_does_not_block_others() {
-    let gate = Arc::new(Gate::new(1024, 8));
+    let gate = Arc::new(Gate::new(1024, 8, Duration::from_millis(250)));
     let ask = |caller, units| gate.request(Priority::Elements, ClientBucket::numbered(caller), units);
     let all_it_can = |caller| (0..1024).take_while(|_| gate.try_take(ask(caller, 1))).count();
     assert_eq!(all_it_can(1), 673, "three quarters of what the class can have, and the unit beyond");
     // Its next requests wait in the queue, and others pass.
-    let waits: Vec<_> = (0..100).map(|_| gate.join(ask(1, 1), UNLIMITED).unwrap()).collect();
+    let waits: Vec<_> = (0..100).map(|_| gate.join(ask(1, 1)).unwrap()).collect();
     // Units that return now and then give a drain rate; only callers above their share wait by it.
     for _ in 0..3 {
         sleep(DRAIN_RATE_WINDOW).await;
         gate.release(ask(1, 1));
     }
-    let max_wait = Duration::from_millis(250);
-    assert!(gate.would_exceed_wait(ask(1, 1), max_wait));
+    assert!(gate.would_exceed_wait(ask(1, 1)));
     for caller in 2..6 {
-        assert!(!gate.would_exceed_wait(ask(caller, 1), max_wait), "{caller}");
-        let turn = gate.join(ask(caller, 1), max_wait).unwrap();
+        assert!(!gate.would_exceed_wait(ask(caller, 1)), "{caller}");
+        let turn = gate.join(ask(caller, 1)).unwrap();
         timeout(Duration::ZERO, turn.wait()).await.expect("no wait");
     }
     assert_eq!(gate.waiting(), waits.len() - 3, "as many were admitted as ended");
@@ -365,17 +364,17 @@ async fn one_caller_that_never_returns_units_does_not_block_others() {
 #[tokio::test(start_paused = true)]
 async fn short_requests_of_every_class_are_admitted_beside_endless_long_ones() {
     for held in Priority::ALL {
-        let gate = Arc::new(Gate::new(1024, 8));
+        let gate = Arc::new(Gate::new(1024, 8, Duration::ZERO));
         let long = |caller| gate.request(held, ClientBucket::numbered(caller), 128);
         let taken = (0..20).filter(|caller| gate.try_take(long(*caller))).count();
         assert_eq!(taken, 6, "three quarters of all");
-        let _waits: Vec<_> = (20..40).map(|caller| gate.join(long(caller), UNLIMITED).unwrap()).collect();
+        let _waits: Vec<_> = (20..40).map(|caller| gate.join(long(caller)).unwrap()).collect();
         // Short requests that end give a drain rate, by which long ones would wait without end.
         for round in 0..40 {
             for class in Priority::ALL {
                 let ask = gate.request(class, ClientBucket::numbered(100 + round), 8);
-                assert!(!gate.would_exceed_wait(ask, Duration::ZERO), "{class:?} in round {round}");
-                let turn = gate.join(ask, Duration::ZERO).unwrap();
+                assert!(!gate.would_exceed_wait(ask), "{class:?} in round {round}");
+                let turn = gate.join(ask).unwrap();
                 timeout(Duration::ZERO, turn.wait()).await.expect("no wait");
                 sleep(DRAIN_RATE_WINDOW / 3).await;
                 gate.release(ask);
@@ -387,7 +386,7 @@ async fn short_requests_of_every_class_are_admitted_beside_endless_long_ones() {
 
 #[tokio::test(start_paused = true)]
 async fn an_endless_series_of_short_requests_does_not_block_long_ones() {
-    let gate = Arc::new(Gate::new(1024, 8));
+    let gate = Arc::new(Gate::new(1024, 8, UNLIMITED));
     let short = |caller| gate.request(Priority::Elements, ClientBucket::numbered(caller), 8);
     let callers = std::cell::Cell::new(0);
     let visit = || async {
@@ -419,27 +418,54 @@ async fn visit_once(gate: &Arc<Gate>, ask: PermitRequest) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_would_wait_too_long_is_rejected_at_once() {
-    let gate = Arc::new(Gate::new(16, 16));
+    let max_wait = Duration::from_secs(1);
+    let gate = Arc::new(Gate::new(16, 16, max_wait));
     let ask = |caller| gate.request(Priority::Metadata, ClientBucket::numbered(caller), 1);
     // Sixteen per tenth of a second; each request of the first caller would wait for those before it.
     let hold = Duration::from_millis(100);
-    let max_wait = Duration::from_secs(1);
     let greedy = join_all((0..400).map(|_| visit(&gate, ask(1), UNLIMITED, hold)));
     let asks = async {
         sleep(Duration::from_millis(450)).await;
         let began = Instant::now();
         assert!(gate.waiting() > 300);
-        assert!(gate.join(ask(1), max_wait).is_none(), "behind all requests of its own");
+        assert!(gate.join(ask(1)).is_none(), "behind all requests of its own");
         assert_eq!(began.elapsed(), Duration::ZERO);
-        assert!(gate.would_exceed_wait(ask(1), max_wait), "and is rejected before it joins");
-        assert!(gate.join(ask(2), max_wait).is_some(), "ahead of them");
-        assert!(!gate.would_exceed_wait(ask(2), max_wait));
+        assert!(gate.would_exceed_wait(ask(1)), "and is rejected before it joins");
+        assert!(gate.join(ask(2)).is_some(), "ahead of them");
+        assert!(!gate.would_exceed_wait(ask(2)));
         assert!(visit(&gate, ask(2), max_wait, hold).await);
     };
     let (served, ()) = tokio::join!(greedy, asks);
     assert!(served.iter().all(|is_served| *is_served));
     assert_eq!((gate.free(), gate.waiting()), (16, 0));
-    assert!(!gate.would_exceed_wait(ask(1), Duration::ZERO), "the queue is empty");
+    assert!(!gate.would_exceed_wait(ask(1)), "the queue is empty");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_few_units_that_return_first_reject_nobody() {
+    let max_wait = Duration::from_millis(250);
+    let gate = Arc::new(Gate::new(1024, 64, max_wait));
+    let ask = |caller, units| gate.request(Priority::Metadata, ClientBucket::numbered(caller), units);
+    let holders = [ask(1, 511), ask(2, 512), ask(3, 1)];
+    assert!(holders.iter().all(|holder| gate.try_take(*holder)));
+    let first = gate.join(ask(4, 64)).unwrap();
+    // Until now one unit was returned in all this time.
+    sleep(DRAIN_RATE_WINDOW).await;
+    gate.release(holders[2]);
+    let second = gate.join(ask(5, 64)).expect("nothing is known of the other holders");
+    gate.release(holders[0]);
+    for turn in [first, second] {
+        gate.release(timeout(Duration::ZERO, turn.wait()).await.expect("no wait"));
+    }
+    // A holder that returns little for as long as a request may wait does delay others.
+    sleep(DRAIN_RATE_MAX_AGE * 2).await;
+    assert!(gate.try_take(ask(6, 511)));
+    let _waits = gate.join(ask(4, 64)).unwrap();
+    for _ in 0..3 {
+        sleep(DRAIN_RATE_WINDOW).await;
+        gate.release(ask(6, 1));
+    }
+    assert!(gate.join(ask(5, 64)).is_none());
 }
 
 #[test]
@@ -448,7 +474,7 @@ fn a_drain_rate_stays_valid_for_a_second_without_waiters() {
     for (idle, is_believed) in
         [(DRAIN_RATE_MAX_AGE, true), (DRAIN_RATE_MAX_AGE + Duration::from_millis(1), false)]
     {
-        let mut pace = DrainRate::default();
+        let mut pace = DrainRate::new(1, Duration::ZERO);
         pace.note(0, start);
         pace.note(5, start + DRAIN_RATE_WINDOW);
         assert_eq!(pace.per_second, Some(50));

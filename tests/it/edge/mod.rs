@@ -57,7 +57,7 @@ const OK: &str = "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n";
 struct Plain(axum::Router);
 
 impl RequestHandler for Plain {
-    async fn handle(&self, request: Request<Body>, _from: Peer) -> Response {
+    async fn handle(self, request: Request<Body>, _from: Peer) -> Response {
         self.0.clone().oneshot(request).await.unwrap()
     }
 }

@@ -44,7 +44,7 @@ fn budgets_follow_the_available_memory_and_are_reported() {
 struct Short;
 
 impl RequestHandler for Short {
-    async fn handle(&self, _: Request<Body>, _: Peer) -> Response<Body> {
+    async fn handle(self, _: Request<Body>, _: Peer) -> Response<Body> {
         Response::new(Body::from("here"))
     }
 
