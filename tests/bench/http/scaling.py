@@ -69,7 +69,7 @@ def lengths(bench):
     for mib, part in asked.items():
         slices.check(bench, bench.shipped, part)
         first[mib], cache = slices.check(bench, bench.shipped, part)
-        assert cache == "hit", f"{part.name} is not kept"
+        assert cache == "zarrd; hit", f"{part.name} is not kept"
     measured = table.Rounds()
     for turn in bench.rounds(asked, share=0.2):
         for mib in turn:

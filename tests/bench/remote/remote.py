@@ -1,14 +1,10 @@
 """Reads the bucket in all ways, and prints a table for each reader."""
 
-import concurrent.futures
-import contextlib
-import http.client
 import pathlib
 import statistics
+import subprocess
 import tempfile
-import threading
 import time
-import urllib.parse
 import urllib.request
 
 import dask.array
@@ -22,6 +18,7 @@ import processes
 import servers
 
 VIEWER = pathlib.Path(__file__).parent.parent / "scale/viewer.trace"
+REPLAY = pathlib.Path(__file__).parent / "viewer.mjs"
 CONNECTIONS = 16
 ROUNDS = 5
 FIELD = "field/t2m"
@@ -35,31 +32,25 @@ def fetch(url):
 
 
 class Viewer:
-    """The keys that Neuroglancer asked for, by connections that stay open."""
+    """The keys that Neuroglancer asked for, by a program that reads them as browsers do."""
 
     name = "a viewer flies through a volume: 16 connections"
 
     def __init__(self, folder):
         lines = [line.split("\t") for line in VIEWER.read_text().splitlines()]
-        self.keys = [key for _, key, part in lines if part == "-" and (folder / key).is_file()]
-        self.expected = {key: (folder / key).read_bytes() for key in self.keys}
-        self.least = sum(map(len, self.expected.values()))
+        keys = [key for _, key, part in lines if part == "-" and (folder / key).is_file()]
+        self.least = sum((folder / key).stat().st_size for key in keys)
+        command = ["node", REPLAY, str(CONNECTIONS), folder, *keys]
+        self.program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.expect("ready")
+
+    def expect(self, word):
+        line = self.program.stdout.readline().strip()
+        assert line == word, "the replay of the viewer has failed"
 
     def read(self, base):
-        parts, own = urllib.parse.urlsplit(base), threading.local()
-
-        def one(key):
-            own.connection.request("GET", f"{parts.path}/{key}")
-            assert own.connection.getresponse().read() == self.expected[key], key
-
-        with contextlib.ExitStack() as closed:
-
-            def connect():
-                connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=processes.SECONDS)
-                own.connection = closed.enter_context(contextlib.closing(connection))
-
-            with concurrent.futures.ThreadPoolExecutor(CONNECTIONS, initializer=connect) as threads:
-                list(threads.map(one, self.keys))
+        print(base, file=self.program.stdin, flush=True)
+        self.expect("done")
 
     def ways(self):
         return {
