@@ -444,7 +444,7 @@ async fn a_request_that_would_wait_too_long_is_rejected_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_few_units_that_return_first_reject_nobody() {
     let max_wait = Duration::from_millis(250);
-    let gate = Arc::new(Gate::new(1024, 64, max_wait));
+    let gate = Arc::new(Gate::new(1024, 1024, max_wait));
     let ask = |caller, units| gate.request(Priority::Metadata, ClientBucket::numbered(caller), units);
     let holders = [ask(1, 511), ask(2, 512), ask(3, 1)];
     assert!(holders.iter().all(|holder| gate.try_take(*holder)));
