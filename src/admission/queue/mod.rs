@@ -238,7 +238,7 @@ impl Gate {
         // the other.
         if self.waiting.load(Ordering::SeqCst) > 0 {
             let mut line = self.line();
-            line.pace.note(units, Instant::now());
+            line.pace.add(units);
             self.admit(&mut line);
         }
     }
@@ -341,7 +341,11 @@ impl Gate {
 
     /// Whether a request that came now would wait too long.
     fn would_wait_too_long(&self, line: &mut WaitQueue, ask: PermitRequest) -> bool {
-        line.pace.note(0, Instant::now());
+        line.pace.update(Instant::now());
+        // The first one to wait finds out how long that takes.
+        if self.waiting.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
         let enters = || {
             let fits = self.left(self.free(), ask, ask.units).is_some() && !self.over_fair_share(ask);
             let is_next = |short_alone| self.next(line, short_alone).is_none();
@@ -459,8 +463,13 @@ impl DrainRate {
         (self.window, self.given_back, self.idle_since) = (None, 0, Some(now));
     }
 
-    /// Records that units were returned, or that a request came.
-    fn note(&mut self, units: u64, now: Instant) {
+    /// Records that units were returned while requests wait.
+    fn add(&mut self, units: u64) {
+        self.given_back = self.given_back.saturating_add(units);
+    }
+
+    /// Brings the rate up to date when a request comes. Only then: units that return together after a pause count together.
+    fn update(&mut self, now: Instant) {
         if self
             .idle_since
             .take()
@@ -469,7 +478,6 @@ impl DrainRate {
             self.per_second = None;
         }
         let window = *self.window.get_or_insert(now);
-        self.given_back = self.given_back.saturating_add(units);
         let passed = now.saturating_duration_since(window);
         let (enough_units, enough_time) = self.sample;
         let says_enough = self.given_back >= enough_units || passed >= enough_time;

@@ -468,6 +468,27 @@ async fn a_few_units_that_return_first_reject_nobody() {
     assert!(gate.join(ask(5, 64)).is_none());
 }
 
+/// Slow readers of all of a budget leave at once while others wait for them.
+#[tokio::test(start_paused = true)]
+async fn once_slow_readers_have_left_nobody_is_rejected() {
+    let max_wait = Duration::from_millis(250);
+    let gate = Arc::new(Gate::new(8, 8, max_wait));
+    let ask = |caller| gate.request(Priority::Metadata, ClientBucket::numbered(caller), 1);
+    let readers: Vec<_> = (0..8).map(ask).collect();
+    assert!(readers.iter().all(|reader| gate.try_take(*reader)));
+    let waits = [gate.join(ask(8)).unwrap(), gate.join(ask(9)).unwrap()];
+    sleep(max_wait + DRAIN_RATE_WINDOW).await;
+    readers.into_iter().for_each(|reader| gate.release(reader));
+    for turn in waits {
+        gate.release(timeout(Duration::ZERO, turn.wait()).await.expect("no wait"));
+    }
+    for burst in 0..3 {
+        sleep(DRAIN_RATE_WINDOW).await;
+        let callers = (0..40).map(|caller| visit_once(&gate, ask(10 + 40 * burst + caller)));
+        assert!(join_all(callers).await.iter().all(|is_served| *is_served), "burst {burst}");
+    }
+}
+
 #[test]
 fn a_drain_rate_stays_valid_for_a_second_without_waiters() {
     let start = Instant::now();
@@ -475,15 +496,17 @@ fn a_drain_rate_stays_valid_for_a_second_without_waiters() {
         [(DRAIN_RATE_MAX_AGE, true), (DRAIN_RATE_MAX_AGE + Duration::from_millis(1), false)]
     {
         let mut pace = DrainRate::new(1, Duration::ZERO);
-        pace.note(0, start);
-        pace.note(5, start + DRAIN_RATE_WINDOW);
+        pace.update(start);
+        pace.add(5);
+        pace.update(start + DRAIN_RATE_WINDOW);
         assert_eq!(pace.per_second, Some(50));
         let end = start + DRAIN_RATE_WINDOW * 3;
         pace.rest(end);
-        pace.note(0, end + idle);
+        pace.update(end + idle);
         assert_eq!(pace.per_second, is_believed.then_some(50));
         // The time in which the queue was empty is in no window.
-        pace.note(7, end + idle + DRAIN_RATE_WINDOW);
+        pace.add(7);
+        pace.update(end + idle + DRAIN_RATE_WINDOW);
         assert_eq!(pace.per_second, Some(if is_believed { 60 } else { 70 }));
     }
 }
