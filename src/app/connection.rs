@@ -21,7 +21,7 @@ use crate::http::Peer;
 
 /// The smallest buffer that hyper accepts.
 const LEAST_BUFFER_BYTES: usize = 8 << 10;
-/// hyper's own limit of headers. Any other makes it initialise the room for them with each request.
+/// hyper's own limit of headers. With any other it initialises memory for them in each request.
 const HYPER_MAX_HEADERS: usize = 100;
 /// Unsent bytes of responses that the kernel buffers for a connection, where that can be limited.
 #[cfg(any(target_os = "android", target_os = "linux"))]

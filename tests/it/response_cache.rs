@@ -51,7 +51,12 @@ async fn check(server: &Server, array: usize, middle: Option<u8>, what: &str) {
             assert_eq!(answer.header("cache-status"), "zarrd; hit", "{what}, time {time}");
         }
         let head = server.ask(Method::HEAD, &url, &[]).await;
-        assert_eq!(head.header("etag"), answer.header("etag"), "{what}, time {time}");
+        let mut tag = answer.header("etag").to_owned();
+        if tag.starts_with("W/") && tag != head.header("etag") {
+            // The time has passed in which a file that was just written could change again unseen.
+            server.get(&url).await.header("etag").clone_into(&mut tag);
+        }
+        assert_eq!(head.header("etag"), tag, "{what}, time {time}");
     }
 }
 

@@ -442,7 +442,7 @@ async fn a_request_that_would_wait_too_long_is_rejected_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_few_units_that_return_first_reject_nobody() {
+async fn no_request_is_rejected_for_few_units_that_return_first() {
     let max_wait = Duration::from_millis(250);
     let gate = Arc::new(Gate::new(1024, 1024, max_wait));
     let ask = |caller, units| gate.request(Priority::Metadata, ClientBucket::numbered(caller), units);
@@ -470,7 +470,7 @@ async fn a_few_units_that_return_first_reject_nobody() {
 
 /// Slow readers of all of a budget leave at once while others wait for them.
 #[tokio::test(start_paused = true)]
-async fn once_slow_readers_have_left_nobody_is_rejected() {
+async fn once_slow_readers_have_left_no_request_is_rejected() {
     let max_wait = Duration::from_millis(250);
     let gate = Arc::new(Gate::new(8, 8, max_wait));
     let ask = |caller| gate.request(Priority::Metadata, ClientBucket::numbered(caller), 1);
