@@ -478,7 +478,9 @@ async fn once_slow_readers_have_left_no_request_is_rejected() {
     assert!(readers.iter().all(|reader| gate.try_take(*reader)));
     let waits = [gate.join(ask(8)).unwrap(), gate.join(ask(9)).unwrap()];
     sleep(max_wait + DRAIN_RATE_WINDOW).await;
-    readers.into_iter().for_each(|reader| gate.release(reader));
+    for reader in readers {
+        gate.release(reader);
+    }
     for turn in waits {
         gate.release(timeout(Duration::ZERO, turn.wait()).await.expect("no wait"));
     }
