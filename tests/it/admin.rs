@@ -1,6 +1,7 @@
 //! Purging and filling caches: purged entries are requested again, once, and never come back.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -159,7 +160,8 @@ async fn prefetched_chunks_are_not_read_again() {
 
 #[tokio::test]
 async fn a_prefetch_ends_at_its_limits() {
-    let (_, admin, counting) = served(Counting::new).await;
+    // Otherwise all would be there before a timer expires.
+    let (_, admin, counting) = served(|store| Counting::slow(store, Duration::from_millis(20))).await;
     // Capacity for one shard of 8 × 8 elements of 2 bytes.
     let answer = admin.request("POST", "/v1/cache/m/g/a?level=chunks&bytes=200", &[], "").await.json();
     says(&answer, &json!({ "chunks": 1, "complete": false }));
