@@ -1,5 +1,6 @@
 """Reads the bucket in all ways, and prints a table for each reader."""
 
+import os
 import pathlib
 import statistics
 import subprocess
@@ -126,12 +127,12 @@ class Series:
 
 
 class Scan:
-    """dask, which reads all chunks of a region with 8 threads."""
+    """dask, which reads all chunks of a region with this number of threads."""
 
-    name = "dask scans a region: 8 threads"
-
-    def __init__(self, folder):
+    def __init__(self, folder, threads):
         self.folder = folder
+        self.threads = threads
+        self.name = f"dask scans a region: {threads} threads"
         array = zarr.open_array(folder / FIELD, mode="r")
         self.expected = float(array[REGION].mean(dtype="float64"))
         counts = [-(-part.stop // size) - part.start // size for part, size in zip(REGION, data.FIELD_CHUNK, strict=True)]
@@ -139,7 +140,7 @@ class Scan:
 
     def read(self, store, path):
         array = dask.array.from_zarr(zarr.open_array(store, path=path, mode="r", zarr_format=3))
-        mean = array[REGION].mean(dtype="float64").compute(scheduler="threads", num_workers=8)
+        mean = array[REGION].mean(dtype="float64").compute(scheduler="threads", num_workers=self.threads)
         assert numpy.isclose(mean, self.expected, rtol=1e-12)
 
     def ways(self):
@@ -193,7 +194,9 @@ def passes(name, way, bucket):
 def main():
     folder = data.folder()
     with servers.bucket(folder) as bucket:
-        for reader in (Viewer(folder), Series(folder), Scan(folder)):
+        # dask by itself takes as many threads as there are processors.
+        scans = (Scan(folder, threads) for threads in sorted({os.cpu_count(), 8}))
+        for reader in (Viewer(folder), Series(folder), *scans):
             print(f"\n**{reader.name}**; the values have {reader.least / 1e6:.1f} MB\n")
             print("| read from | state | s | requests to the bucket | bytes from the bucket ÷ bytes of the values |")
             print("|---|---|---|---|---|")
