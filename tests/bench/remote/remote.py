@@ -200,9 +200,15 @@ def main():
             print(f"\n**{reader.name}**; the values have {reader.least / 1e6:.1f} MB\n")
             print("| read from | state | s | requests to the bucket | bytes from the bucket ÷ bytes of the values |")
             print("|---|---|---|---|---|")
-            for name, way in reader.ways().items():
-                rounds = [passes(name, way, bucket) for _ in range(ROUNDS)]
-                for states in zip(*rounds, strict=True):
+            ways = reader.ways()
+            rounds = {name: [] for name in ways}
+            for done in range(ROUNDS):
+                # In turn, each time another one first.
+                names = [*ways][done % len(ways):] + [*ways][: done % len(ways)]
+                for name in names:
+                    rounds[name].append(passes(name, ways[name], bucket))
+            for name in ways:
+                for states in zip(*rounds[name], strict=True):
                     seconds, requests, received = (statistics.median(column) for column in list(zip(*states))[1:])
                     print(f"| {name} | {states[0][0]} | {seconds:.2f} | {requests:.0f} | {received / reader.least:.2f} |", flush=True)
 
