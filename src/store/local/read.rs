@@ -22,11 +22,13 @@ use super::version::{FileState, info_of, is_version_of, was_written_between};
 use crate::key::StoreKey;
 use crate::store::{ByteRange, StoreError, Value, ValueBody, ValueInfo, ValueStream, Version};
 
-/// Up to this length, in bytes, a range is read at once: without a blocking thread if it is in memory, because that takes less time
-/// than the hop to a thread, and else by the same blocking call that opens the file. A longer read would delay other tasks.
+/// Up to this length, in bytes, a range is read by the same blocking call that opens the file.
 const SINGLE_READ_BYTES: u64 = 1 << 20;
 /// Longer ranges are read in pieces of this length, in bytes.
 const PIECE_BYTES: u64 = 512 << 10;
+/// Up to this length, in bytes, a range is read without a blocking thread if it is in memory. That takes less time than
+/// the hop to a thread; a longer read would delay other tasks.
+const NONBLOCKING_READ_BYTES: u64 = 512 << 10;
 /// Pieces that are in memory are short and long in turn. A connection polls for more when little is left to send: while
 /// it sends the short piece, the buffer of the long one becomes free again. A streamed value counts for the sum of both
 /// (`http.streamed_response_size`).
@@ -144,7 +146,10 @@ pub(super) fn try_start(
     if length > SINGLE_READ_BYTES {
         return Ok(Ok(Some(Started::Streamed(OpenValue::new(file, stat, info, range, root.nonblocking)))));
     }
-    let mut bytes = vec![0; usize::try_from(length).map_err(|_too_long| WouldBlock)?];
+    let mut bytes = match usize::try_from(length) {
+        Ok(capacity) if length <= NONBLOCKING_READ_BYTES => vec![0; capacity],
+        _ => return Err(WouldBlock),
+    };
     let Some(after) = try_read(&file, &stat, &mut bytes, range.start) else {
         close_detached(file, &stat);
         return Err(WouldBlock);
