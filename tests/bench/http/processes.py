@@ -67,9 +67,9 @@ def get(url, headers=()):
         return response.headers, response.read()
 
 
-def purge(server, array):
-    """Has the server drop all that it caches of an array."""
-    request = urllib.request.Request(f"{server.admin}/v1/cache/bench/{array}", method="DELETE")
+def purge(server, path):
+    """Has the server drop all that it caches below a path, which begins with the mount."""
+    request = urllib.request.Request(f"{server.admin}/v1/cache/{path}", method="DELETE")
     urllib.request.urlopen(request, timeout=SECONDS).close()
 
 
@@ -90,7 +90,7 @@ class Client:
         each = []
         end = time.monotonic() + seconds
         while time.monotonic() < end or len(each) < 3:
-            purge(self.server, array)
+            purge(self.server, f"bench/{array}")
             # The array's documents: readers have it open.
             get(f"{self.server.base}/v1/nodes/bench/{array}")
             start = time.perf_counter()

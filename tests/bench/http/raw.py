@@ -60,7 +60,8 @@ def run(bench):
         bodies = [processes.get(f"{base}/{row.file}", row.headers)[1] for _, base in contenders.values()]
         assert bodies.count(bodies[0]) == len(bodies), f"answers to {row.name} differ"
     measured = table.Rounds()
-    for turn in bench.rounds(contenders):
+    # Twice the time of a section: the medians of two rounds differ by a tenth from run to run.
+    for turn in bench.rounds(contenders, share=2):
         for row in asked:
             for name in turn:
                 server, base = contenders[name]

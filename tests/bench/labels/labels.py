@@ -169,7 +169,7 @@ def points(bench):
         measured.add("points", "xarray", time=time.perf_counter() - began)
         for way in ("read", "cached"):
             if way == "read":
-                processes.purge(bench.server, "era5")
+                processes.purge(bench.server, "bench/era5")
             began = time.perf_counter()
             found = connection.post("/v1/data/bench/era5/t2m", body)
             measured.add("points", way, time=time.perf_counter() - began)
@@ -198,7 +198,7 @@ def netcdf(bench):
     for _ in range(POINT_ROUNDS + 1):
         for who in ("nccopy", "decompressed", "read", "cached"):
             if who == "read":
-                processes.purge(bench.server, "era5")
+                processes.purge(bench.server, "bench/era5")
             began = time.perf_counter()
             if who == "nccopy":
                 subprocess.run(["nccopy", file, copy], check=True, timeout=processes.SECONDS)

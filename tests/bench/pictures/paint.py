@@ -82,7 +82,7 @@ def first_paint(folder, scratch):
                     for _ in range(ROUNDS):
                         for way, url in urls.items():
                             if kind == "for the first time":
-                                processes.purge(server, name)
+                                processes.purge(server, f"bench/{name}")
                             each[way].append(painted(state(url, name)))
                     one, other = (statistics.median(each[way]) for way in urls)
                     rows.append([f"{name}, {kind}", f"{one:,.0f} ms", f"{other:,.0f} ms", f"{one / other:.2f} ×"])

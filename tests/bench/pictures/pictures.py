@@ -155,7 +155,7 @@ def cold(server, array, path, times):
     """Milliseconds of a request when nothing of the array is in the server's caches."""
     each = []
     for _ in range(times):
-        processes.purge(server, array)
+        processes.purge(server, f"bench/{array}")
         processes.get(f"{server.base}/v1/nodes/bench/{array}")
         status, body, took = Connection(server.base).get(path)
         assert status == 200, (path, status, body[:300])

@@ -50,10 +50,11 @@ def zarrd(place, scratch, disk=None):
     settings = {f"MOUNTS__M__{name}": value for name, value in mount.items()}
     if disk:
         settings |= {"CACHE__DISK__PATH": str(disk), "CACHE__DISK__SIZE": "4GiB"}
+    settings["SERVER__ADMIN_LISTEN"] = "127.0.0.1:0"
     with processes.zarrd(None, scratch / "zarrd.log", **settings) as server:
         # Whether there is a bucket is asked once at the start, and not part of what a reader needs.
         urllib.request.urlopen(f"{server.base}/readyz", timeout=processes.SECONDS).close()
-        yield server.base
+        yield server
 
 
 PROXY = """
