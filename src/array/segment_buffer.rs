@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use futures::future::try_join_all;
+
+use super::bands::{Band, bands};
 use super::chunk_reader::LoadedChunk;
 use super::error::ArrayError;
 use super::plan::Plan;
@@ -73,7 +76,7 @@ impl SegmentBuffer {
         is_whole.then(|| elements.clone())
     }
 
-    /// Copies loaded chunks to their places, on the pool where the segment is large.
+    /// Copies loaded chunks to their places, on the pool where the segment is large, and there by several threads.
     ///
     /// # Errors
     /// The inner error says why they cannot be copied; the outer one, that the copying panicked.
@@ -82,13 +85,52 @@ impl SegmentBuffer {
         loaded: Vec<LoadedChunk>,
         cpu: &ComputePool,
     ) -> Result<Result<(), AssembleError>, ComputePoolError> {
-        let (layout, fill, elements) = (self.layout, Arc::clone(&self.fill), self.elements.take());
-        let copy = move || {
-            let mut elements = elements.unwrap_or_else(|| layout.zeroed());
-            scatter(&loaded, &fill, &mut elements).map(|()| elements)
+        let (layout, fill) = (self.layout, Arc::clone(&self.fill));
+        if layout.items_bytes <= INLINE_BYTES {
+            let mut elements = self.elements.take().unwrap_or_else(|| layout.zeroed());
+            let copied = scatter(&loaded, &fill, &mut elements);
+            self.elements = Some(elements);
+            return Ok(copied);
+        }
+        let most = if layout.is_variable { 1 } else { cpu.threads() };
+        let mut bands = bands(loaded, layout.items_bytes, layout.element_bytes, most);
+        let copied = if let Some(Band { chunks, .. }) = bands.pop_if(|only| only.bytes.start == 0) {
+            let elements = self.elements.take();
+            let copy = move || {
+                let mut elements = elements.unwrap_or_else(|| layout.zeroed());
+                scatter(&chunks, &fill, &mut elements).map(|()| elements)
+            };
+            cpu.run(copy).await?
+        } else {
+            self.copy_bands(bands, cpu).await?
         };
-        let copied = if layout.items_bytes <= INLINE_BYTES { copy() } else { cpu.run(copy).await? };
         Ok(copied.map(|elements| self.elements = Some(elements)))
+    }
+
+    /// Copies each band's chunks to its places, by as many threads as there are bands.
+    async fn copy_bands(
+        &mut self,
+        bands: Vec<Band>,
+        cpu: &ComputePool,
+    ) -> Result<Result<ElementsMut, AssembleError>, ComputePoolError> {
+        let SegmentLayout { items_bytes, element_bytes, .. } = self.layout;
+        let mut elements =
+            self.elements.take().unwrap_or_else(|| ElementsMut::with_capacity(items_bytes, element_bytes));
+        let mut copies = Vec::with_capacity(bands.len());
+        for Band { bytes, chunks } in bands.into_iter().rev() {
+            let (mut band, fill) = (elements.split_off(bytes.start), Arc::clone(&self.fill));
+            copies.push(cpu.spawn_background(move || {
+                band.extend_with_zeros(bytes.len());
+                scatter(&chunks, &fill, &mut band).map(|()| band)
+            }));
+        }
+        for copied in try_join_all(copies).await?.into_iter().rev() {
+            match copied {
+                Ok(band) => elements.append(band),
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        Ok(Ok(elements))
     }
 
     /// The elements. What no chunk was copied to is zero.
@@ -112,4 +154,50 @@ fn scatter(loaded: &[LoadedChunk], fill: &[u8], out: &mut ElementsMut) -> Result
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::{AxisRange, ChunkAxis, CopyRegion};
+    use crate::cpu::ComputePoolOptions;
+
+    /// The chunks of this shape of a segment of two-byte elements, in no order. Each eleventh is missing.
+    fn chunks(shape: &[u64; 3], chunk: &[u64; 3]) -> Vec<LoadedChunk> {
+        let grid: Vec<ChunkAxis> =
+            shape.iter().zip(chunk).map(|(&length, &edge)| ChunkAxis::new(length, edge)).collect();
+        let windows = CopyRegion::packed(&shape.map(AxisRange::full), 2).split_by_chunks(&grid).enumerate();
+        let bytes = usize::try_from(chunk.iter().product::<u64>()).unwrap() * 2;
+        let loaded = windows.map(|(number, (_, window))| {
+            let elements = (0..bytes).map(|at| u8::try_from((at / 2 * 31 + number * 7) % 251).unwrap());
+            let elements = (number % 11 != 10).then(|| Elements::fixed(elements.collect::<Vec<u8>>().into()));
+            LoadedChunk { shape: chunk.as_slice().into(), pieces: vec![(elements, window)] }
+        });
+        let mut loaded: Vec<LoadedChunk> = loaded.collect();
+        loaded.sort_by_key(|chunk| chunk.pieces[0].1.out_offset() % 1009);
+        loaded
+    }
+
+    #[tokio::test]
+    async fn several_threads_copy_what_one_does() {
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 3 }).unwrap();
+        let fill: Arc<[u8]> = [5, 6].into();
+        for (shape, chunk) in
+            [([64, 200, 128], [16, 64, 64]), ([3, 1024, 512], [1, 512, 512]), ([7, 300, 700], [8, 7, 650])]
+        {
+            let items_bytes = usize::try_from(shape.iter().product::<u64>()).unwrap() * 2;
+            let layout = SegmentLayout { items_bytes, element_bytes: 2, is_variable: false, heap_limit: 0 };
+            let mut expected = layout.zeroed();
+            scatter(&chunks(&shape, &chunk), &fill, &mut expected).unwrap();
+            let expected = expected.freeze();
+            for first in [0, 1, 5] {
+                let mut buffer = SegmentBuffer { layout, fill: Arc::clone(&fill), elements: None };
+                let mut loaded = chunks(&shape, &chunk);
+                let rest = loaded.split_off(first.min(loaded.len()));
+                buffer.copy(loaded, &cpu).await.unwrap().unwrap();
+                buffer.copy(rest, &cpu).await.unwrap().unwrap();
+                assert!(buffer.into_elements() == expected, "{shape:?}, {first} chunks first");
+            }
+        }
+    }
 }

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::CopyRegion;
 use super::copy::{copy_box, fill_box, locate_box, locate_places, place_box};
@@ -174,7 +174,7 @@ pub enum AssembleError {
 /// Elements that are assembled from parts, each place once.
 #[derive(Debug)]
 pub struct ElementsMut {
-    items: Vec<u8>,
+    items: BytesMut,
     /// `None` if elements are of a fixed size.
     heap: Option<Vec<u8>>,
     heap_limit: usize,
@@ -185,14 +185,25 @@ impl ElementsMut {
     /// Elements of a fixed size, with these initial items.
     #[must_use]
     pub fn fixed(items: Vec<u8>, item_bytes: usize) -> Self {
-        Self { items, heap: None, heap_limit: 0, item_bytes }
+        Self { items: Bytes::from(items).into(), heap: None, heap_limit: 0, item_bytes }
+    }
+
+    /// No elements yet, and memory for elements of a fixed size of this many bytes in all.
+    #[must_use]
+    pub fn with_capacity(items_bytes: usize, item_bytes: usize) -> Self {
+        Self { items: BytesMut::with_capacity(items_bytes), ..Self::fixed(Vec::new(), item_bytes) }
     }
 
     /// Elements of variable length, with these initial slices, which must be zeros, and at most `heap_limit` bytes in all.
     #[must_use]
     pub fn variable(spans: Vec<u8>, heap_limit: u64) -> Self {
         let heap_limit = usize::try_from(heap_limit.min(u32::MAX.into())).unwrap_or(usize::MAX);
-        Self { items: spans, heap: Some(Vec::new()), heap_limit, item_bytes: VAR_SLICE_BYTES }
+        Self {
+            items: Bytes::from(spans).into(),
+            heap: Some(Vec::new()),
+            heap_limit,
+            item_bytes: VAR_SLICE_BYTES,
+        }
     }
 
     /// Elements of this type that others are to replace. Those of variable length may have `heap_limit` bytes in all, with
@@ -308,6 +319,28 @@ impl ElementsMut {
         outcome
     }
 
+    /// Adds zeros until the items are this many bytes.
+    pub fn extend_with_zeros(&mut self, items_bytes: usize) {
+        if self.items.len() < items_bytes {
+            self.items.resize(items_bytes, 0);
+        }
+    }
+
+    /// Splits elements of a fixed size, and their memory, before this byte of the items, so that two threads can write them.
+    /// Returns the second part.
+    ///
+    /// # Panics
+    /// If their memory ends before that byte.
+    #[must_use]
+    pub fn split_off(&mut self, at: usize) -> Self {
+        Self { items: self.items.split_off(at), ..Self::fixed(Vec::new(), self.item_bytes) }
+    }
+
+    /// Appends elements of a fixed size: without a copy where they follow in memory, as those of [`ElementsMut::split_off`].
+    pub fn append(&mut self, next: Self) {
+        self.items.unsplit(next.items);
+    }
+
     /// Whether elements are of variable length.
     #[must_use]
     pub fn is_variable(&self) -> bool {
@@ -320,7 +353,7 @@ impl ElementsMut {
         let mut heap = self.heap.unwrap_or_default();
         // The heap grew by doubling; it may be cached for long, where only its length counts.
         heap.shrink_to_fit();
-        Elements { items: self.items.into(), heap: heap.into() }
+        Elements { items: self.items.freeze(), heap: heap.into() }
     }
 }
 
