@@ -11,8 +11,8 @@
 //!
 //! [`Reader`] splits a plan into segments. `assembly` schedules the chunks of one segment: it resolves each chunk, loads it,
 //! and copies it. `chunk_reader` does these steps for a single chunk; `resolve` goes through shard indexes, `partial_chunk`
-//! decides to decode some rows in place of a whole chunk, and `segment_buffer` holds the elements that chunks are copied to,
-//! in `bands` by several threads.
+//! decides to decode some rows in place of a whole chunk, and `segment_buffer` holds the elements that chunks are copied to.
+//! `stripes` divides a large copy among several threads.
 //! [`DirectSource`] fetches and decodes.
 //!
 //! # Answers from memory without suspending
@@ -38,7 +38,6 @@
 //! | `Resolution::advance` | `Resolution::finish`, which calls it first | the `Resolution` itself |
 
 mod assembly;
-mod bands;
 mod bound_array;
 mod chains;
 mod chunk_boxes;
@@ -69,6 +68,7 @@ mod segment_reader;
 mod segments;
 mod snapshot;
 mod stored;
+mod stripes;
 mod sum_memory;
 
 pub use bound_array::Array;

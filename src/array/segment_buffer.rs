@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use futures::future::try_join_all;
 
-use super::bands::{Band, bands};
 use super::chunk_reader::LoadedChunk;
 use super::error::ArrayError;
 use super::plan::Plan;
 use super::segments::ResponseSegment;
+use super::stripes::{Division, Stripe, divide};
 use crate::chunk::{AssembleError, Elements, ElementsMut};
 use crate::cpu::{ComputePool, ComputePoolError};
 
@@ -76,7 +76,8 @@ impl SegmentBuffer {
         is_whole.then(|| elements.clone())
     }
 
-    /// Copies loaded chunks to their places, on the pool where the segment is large, and there by several threads.
+    /// Copies loaded chunks to their places: on the pool where the segment is large, and there by several threads. After an error
+    /// the buffer has no elements.
     ///
     /// # Errors
     /// The inner error says why they cannot be copied; the outer one, that the copying panicked.
@@ -85,48 +86,44 @@ impl SegmentBuffer {
         loaded: Vec<LoadedChunk>,
         cpu: &ComputePool,
     ) -> Result<Result<(), AssembleError>, ComputePoolError> {
-        let (layout, fill) = (self.layout, Arc::clone(&self.fill));
-        if layout.items_bytes <= INLINE_BYTES {
-            let mut elements = self.elements.take().unwrap_or_else(|| layout.zeroed());
-            let copied = scatter(&loaded, &fill, &mut elements);
-            self.elements = Some(elements);
-            return Ok(copied);
-        }
-        let most = if layout.is_variable { 1 } else { cpu.threads() };
-        let mut bands = bands(loaded, layout.items_bytes, layout.element_bytes, most);
-        let copied = if let Some(Band { chunks, .. }) = bands.pop_if(|only| only.bytes.start == 0) {
-            let elements = self.elements.take();
-            let copy = move || {
-                let mut elements = elements.unwrap_or_else(|| layout.zeroed());
-                scatter(&chunks, &fill, &mut elements).map(|()| elements)
-            };
-            cpu.run(copy).await?
+        let (layout, fill, elements) = (self.layout, Arc::clone(&self.fill), self.elements.take());
+        let copy = move |loaded: Vec<LoadedChunk>, elements: Option<ElementsMut>| {
+            let mut elements = elements.unwrap_or_else(|| layout.zeroed());
+            scatter(&loaded, &fill, &mut elements).map(|()| elements)
+        };
+        let copied = if layout.items_bytes <= INLINE_BYTES {
+            copy(loaded, elements)
         } else {
-            self.copy_bands(bands, cpu).await?
+            // Elements of variable length are appended to one heap.
+            let threads = if layout.is_variable { 1 } else { cpu.threads() };
+            match divide(loaded, layout.items_bytes, layout.element_bytes, threads) {
+                Division::Whole(loaded) => cpu.run(move || copy(loaded, elements)).await?,
+                Division::Stripes(stripes) => self.copy_stripes(stripes, elements, cpu).await?,
+            }
         };
         Ok(copied.map(|elements| self.elements = Some(elements)))
     }
 
-    /// Copies each band's chunks to its places, by as many threads as there are bands.
-    async fn copy_bands(
-        &mut self,
-        bands: Vec<Band>,
+    /// Copies the chunks of each stripe to their places, each stripe on a thread. Their buffers are parts of one allocation.
+    async fn copy_stripes(
+        &self,
+        stripes: Vec<Stripe>,
+        elements: Option<ElementsMut>,
         cpu: &ComputePool,
     ) -> Result<Result<ElementsMut, AssembleError>, ComputePoolError> {
         let SegmentLayout { items_bytes, element_bytes, .. } = self.layout;
-        let mut elements =
-            self.elements.take().unwrap_or_else(|| ElementsMut::with_capacity(items_bytes, element_bytes));
-        let mut copies = Vec::with_capacity(bands.len());
-        for Band { bytes, chunks } in bands.into_iter().rev() {
-            let (mut band, fill) = (elements.split_off(bytes.start), Arc::clone(&self.fill));
+        let mut elements = elements.unwrap_or_else(|| ElementsMut::with_capacity(items_bytes, element_bytes));
+        let mut copies = Vec::with_capacity(stripes.len());
+        for Stripe { bytes, chunks } in stripes.into_iter().rev() {
+            let (mut part, fill) = (elements.split_off(bytes.start), Arc::clone(&self.fill));
             copies.push(cpu.spawn_background(move || {
-                band.extend_with_zeros(bytes.len());
-                scatter(&chunks, &fill, &mut band).map(|()| band)
+                part.extend_with_zeros(bytes.len());
+                scatter(&chunks, &fill, &mut part).map(|()| part)
             }));
         }
         for copied in try_join_all(copies).await?.into_iter().rev() {
             match copied {
-                Ok(band) => elements.append(band),
+                Ok(part) => elements.append(part),
                 Err(error) => return Ok(Err(error)),
             }
         }
@@ -159,18 +156,35 @@ fn scatter(loaded: &[LoadedChunk], fill: &[u8], out: &mut ElementsMut) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::{AxisRange, ChunkAxis, CopyRegion};
+    use crate::chunk::{AxisRange, ChunkAxis, CopyRegion, VarSlice};
     use crate::cpu::ComputePoolOptions;
 
-    /// The chunks of this shape of a segment of two-byte elements, in no order. Each eleventh is missing.
-    fn chunks(shape: &[u64; 3], chunk: &[u64; 3]) -> Vec<LoadedChunk> {
-        let grid: Vec<ChunkAxis> =
-            shape.iter().zip(chunk).map(|(&length, &edge)| ChunkAxis::new(length, edge)).collect();
-        let windows = CopyRegion::packed(&shape.map(AxisRange::full), 2).split_by_chunks(&grid).enumerate();
-        let bytes = usize::try_from(chunk.iter().product::<u64>()).unwrap() * 2;
-        let loaded = windows.map(|(number, (_, window))| {
-            let elements = (0..bytes).map(|at| u8::try_from((at / 2 * 31 + number * 7) % 251).unwrap());
-            let elements = (number % 11 != 10).then(|| Elements::fixed(elements.collect::<Vec<u8>>().into()));
+    const NUMBERS: SegmentLayout =
+        SegmentLayout { items_bytes: 0, element_bytes: 2, is_variable: false, heap_limit: 0 };
+    const TEXTS: SegmentLayout = SegmentLayout {
+        items_bytes: 0,
+        element_bytes: VarSlice::BYTES,
+        is_variable: true,
+        heap_limit: 8 << 20,
+    };
+
+    /// The chunks of this shape of a segment of another one, in no order. Each third is missing.
+    fn chunks(shape: &[u64; 3], chunk: &[u64; 3], layout: SegmentLayout) -> Vec<LoadedChunk> {
+        let axes = shape.iter().zip(chunk).map(|(&length, &edge)| ChunkAxis::new(length, edge));
+        let grid: Vec<ChunkAxis> = axes.collect();
+        let whole = CopyRegion::packed(&shape.map(AxisRange::full), layout.element_bytes);
+        let elements = usize::try_from(chunk.iter().product::<u64>()).unwrap();
+        let loaded = whole.split_by_chunks(&grid).enumerate().map(|(number, (_, window))| {
+            let heap: Vec<u8> = (0..251).map(|at| (at + u8::try_from(number % 4).unwrap()) % 251).collect();
+            let elements = if layout.is_variable {
+                let slice = |at: usize| VarSlice { offset: u32::try_from(at % 251).unwrap(), length: 1 };
+                let items: Vec<u8> = (0..elements).flat_map(|at| slice(at).to_item()).collect();
+                Elements::variable(items.into(), heap.into())
+            } else {
+                let items = heap.into_iter().cycle().take(elements * layout.element_bytes);
+                Elements::fixed(items.collect::<Vec<u8>>().into())
+            };
+            let elements = (number % 3 != 1).then_some(elements);
             LoadedChunk { shape: chunk.as_slice().into(), pieces: vec![(elements, window)] }
         });
         let mut loaded: Vec<LoadedChunk> = loaded.collect();
@@ -181,23 +195,44 @@ mod tests {
     #[tokio::test]
     async fn several_threads_copy_what_one_does() {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 3 }).unwrap();
-        let fill: Arc<[u8]> = [5, 6].into();
-        for (shape, chunk) in
-            [([64, 200, 128], [16, 64, 64]), ([3, 1024, 512], [1, 512, 512]), ([7, 300, 700], [8, 7, 650])]
-        {
-            let items_bytes = usize::try_from(shape.iter().product::<u64>()).unwrap() * 2;
-            let layout = SegmentLayout { items_bytes, element_bytes: 2, is_variable: false, heap_limit: 0 };
-            let mut expected = layout.zeroed();
-            scatter(&chunks(&shape, &chunk), &fill, &mut expected).unwrap();
-            let expected = expected.freeze();
-            for first in [0, 1, 5] {
-                let mut buffer = SegmentBuffer { layout, fill: Arc::clone(&fill), elements: None };
-                let mut loaded = chunks(&shape, &chunk);
-                let rest = loaded.split_off(first.min(loaded.len()));
-                buffer.copy(loaded, &cpu).await.unwrap().unwrap();
-                buffer.copy(rest, &cpu).await.unwrap().unwrap();
-                assert!(buffer.into_elements() == expected, "{shape:?}, {first} chunks first");
+        for (layout, shape, chunk) in [
+            (NUMBERS, [64, 200, 128], [16, 64, 64]),
+            (NUMBERS, [5, 1024, 512], [1, 512, 512]),
+            (NUMBERS, [7, 300, 700], [3, 70, 650]),
+            (TEXTS, [8, 100, 400], [1, 100, 200]),
+        ] {
+            let items_bytes = usize::try_from(shape.iter().product::<u64>()).unwrap() * layout.element_bytes;
+            let layout = SegmentLayout { items_bytes, ..layout };
+            let all = chunks(&shape, &chunk, layout).len();
+            for (fill, first) in [([0, 0], all), ([5, 6], all), ([0, 0], all / 2), ([5, 6], all / 2)] {
+                let fill: Arc<[u8]> = fill.into();
+                let mut expected = layout.zeroed();
+                scatter(&chunks(&shape, &chunk, layout), &fill, &mut expected).unwrap();
+                let mut buffer = SegmentBuffer { layout, fill, elements: None };
+                let mut loaded = chunks(&shape, &chunk, layout);
+                let rest = loaded.split_off(first);
+                for loaded in [loaded, rest].into_iter().filter(|loaded| !loaded.is_empty()) {
+                    buffer.copy(loaded, &cpu).await.unwrap().unwrap();
+                }
+                let (copied, expected) = (buffer.into_elements(), expected.freeze());
+                let is_equal = if layout.is_variable {
+                    copied.variable_elements().eq(expected.variable_elements())
+                } else {
+                    copied == expected
+                };
+                assert!(is_equal, "{shape:?}, {first} of {all} chunks first");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_window_that_does_not_fit_is_an_error_for_several_threads_too() {
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 2 }).unwrap();
+        let layout = SegmentLayout { items_bytes: 4 << 20, ..NUMBERS };
+        let mut loaded = chunks(&[64, 256, 128], &[16, 256, 128], layout);
+        // Elements of a shorter chunk.
+        loaded[0].pieces[0].0 = Some(Elements::fixed(vec![1; 16].into()));
+        let mut buffer = SegmentBuffer { layout, fill: [0, 0].into(), elements: None };
+        assert_eq!(buffer.copy(loaded, &cpu).await.unwrap(), Err(AssembleError::Geometry));
     }
 }

@@ -336,7 +336,7 @@ impl ElementsMut {
         Self { items: self.items.split_off(at), ..Self::fixed(Vec::new(), self.item_bytes) }
     }
 
-    /// Appends elements of a fixed size: without a copy where they follow in memory, as those of [`ElementsMut::split_off`].
+    /// Appends elements of a fixed size. Parts of one buffer ([`ElementsMut::split_off`]) that are filled are joined without a copy.
     pub fn append(&mut self, next: Self) {
         self.items.unsplit(next.items);
     }
@@ -420,6 +420,20 @@ mod tests {
         let chunk = Elements::fixed(Bytes::from_static(&[1, 2, 3, 4, 5, 6]));
         response.copy_from(&chunk, &[3], &CopyRegion::packed(&ranges, 2)).unwrap();
         assert_eq!(response.freeze(), Elements::fixed(Bytes::from_static(&[3, 4, 5, 6])));
+    }
+
+    #[test]
+    fn filled_parts_of_one_buffer_are_joined_without_a_copy() {
+        let mut elements = ElementsMut::with_capacity(6, 2);
+        let mut second = elements.split_off(4);
+        elements.extend_with_zeros(4);
+        second.extend_with_zeros(2);
+        second.fill(&[7, 8], &CopyRegion::packed(&[AxisRange::full(1)], 2)).unwrap();
+        let (first_at, second_at) = (elements.items.as_ptr(), second.items.as_ptr());
+        elements.append(second);
+        let joined = elements.freeze();
+        assert_eq!(joined.items().as_ref(), [0, 0, 0, 0, 7, 8]);
+        assert_eq!([joined.items().as_ptr(), joined.items()[4..].as_ptr()], [first_at, second_at]);
     }
 
     #[test]

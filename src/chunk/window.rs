@@ -71,20 +71,17 @@ impl CopyRegion {
     /// The bytes of the response from the window's first element to its last. Between them, others may have bytes.
     #[must_use]
     pub fn out_range(&self, element_bytes: usize) -> Range<usize> {
-        if self.axes.iter().any(|axis| axis.range.count == 0) {
-            return self.out_offset..self.out_offset;
-        }
         let end = self.axes.iter().fold(self.out_offset.saturating_add(element_bytes), |end, axis| {
-            let steps = usize::try_from(axis.range.count - 1).unwrap_or(usize::MAX);
+            let steps = usize::try_from(axis.range.count.saturating_sub(1)).unwrap_or(usize::MAX);
             end.saturating_add(steps.saturating_mul(axis.out_stride))
         });
         self.out_offset..end
     }
 
-    /// The same window for the part of the response from this byte on.
+    /// The same window for the part of the response from this byte on. A window that begins before fits no part.
     #[must_use]
     pub fn relative_to_byte(self, start: usize) -> Self {
-        Self { out_offset: self.out_offset.saturating_sub(start), ..self }
+        Self { out_offset: self.out_offset.checked_sub(start).unwrap_or(usize::MAX), ..self }
     }
 
     /// The same window on a box whose dimension `i` is this one's dimension `order[i]`.

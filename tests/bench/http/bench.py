@@ -108,7 +108,7 @@ def load_average():
 
 def main():
     arguments = argparse.ArgumentParser(prog="tests/bench/http/run")
-    arguments.add_argument("--small", action="store_true", help="an eighth of the data, in less than three minutes")
+    arguments.add_argument("--small", action="store_true", help="an eighth of the data, in about four minutes")
     small = arguments.parse_args().small
     # Of the load: a file for each connection.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -60,13 +60,13 @@ def run(bench):
         bodies = [processes.get(f"{base}/{row.file}", row.headers)[1] for _, base in contenders.values()]
         assert bodies.count(bodies[0]) == len(bodies), f"answers to {row.name} differ"
     measured = table.Rounds()
-    # Twice the time of a section: the medians of two rounds differ by a tenth from run to run.
-    for turn in bench.rounds(contenders, share=2):
+    # Twice the time of a section, and rounds of half the time: the medians of few rounds differ by a tenth from run to run.
+    for turn in bench.rounds(contenders, share=2, times=2):
         for row in asked:
             for name in turn:
                 server, base = contenders[name]
                 before = server.cpu_seconds()
-                result = processes.load(f"{base}/{row.file}", row.connections, bench.effort.load, row.headers)
+                result = processes.load(f"{base}/{row.file}", row.connections, bench.effort.load / 2, row.headers)
                 used = (server.cpu_seconds() - before) * 1e6
                 measured.add(row.name, name, rate=result["rate"], cpu=used, requests=result["requests"])
     table.show(
