@@ -8,7 +8,7 @@ use super::chunk_reader::LoadedChunk;
 use super::error::ArrayError;
 use super::plan::Plan;
 use super::segments::ResponseSegment;
-use super::stripes::{Division, Stripe, divide};
+use super::stripes::{CopyDivision, Stripe, divide};
 use crate::chunk::{AssembleError, Elements, ElementsMut};
 use crate::cpu::{ComputePool, ComputePoolError};
 
@@ -97,8 +97,8 @@ impl SegmentBuffer {
             // Elements of variable length are appended to one heap.
             let threads = if layout.is_variable { 1 } else { cpu.threads() };
             match divide(loaded, layout.items_bytes, layout.element_bytes, threads) {
-                Division::Whole(loaded) => cpu.run(move || copy(loaded, elements)).await?,
-                Division::Stripes(stripes) => self.copy_stripes(stripes, elements, cpu).await?,
+                CopyDivision::Whole(loaded) => cpu.run(move || copy(loaded, elements)).await?,
+                CopyDivision::Stripes(stripes) => self.copy_stripes(stripes, elements, cpu).await?,
             }
         };
         Ok(copied.map(|elements| self.elements = Some(elements)))

@@ -12,7 +12,7 @@ const LEAST_BYTES: usize = 1 << 20;
 const MOST_PIECES: usize = 1 << 10;
 
 /// How chunks are copied to a segment.
-pub(super) enum Division {
+pub(super) enum CopyDivision {
     /// By one thread.
     Whole(Vec<LoadedChunk>),
     /// By a thread for each stripe. The stripes are all bytes of the segment, in order.
@@ -33,16 +33,16 @@ pub(super) fn divide(
     segment_bytes: usize,
     item: usize,
     threads: usize,
-) -> Division {
+) -> CopyDivision {
     let windows = || loaded.iter().flat_map(|chunk| chunk.pieces.iter().map(|(_, window)| window));
     if threads < 2 || windows().nth(MOST_PIECES).is_some() {
-        return Division::Whole(loaded);
+        return CopyDivision::Whole(loaded);
     }
     let copied: usize = windows().map(|window| copied_bytes(window, item)).sum();
     let count = threads.min(copied / LEAST_BYTES);
     // The copy reports a window that does not fit.
     if count < 2 || windows().any(|window| window.out_range(item).end > segment_bytes) {
-        return Division::Whole(loaded);
+        return CopyDivision::Whole(loaded);
     }
     let of_chunk = |LoadedChunk { shape, pieces }: LoadedChunk| {
         pieces.into_iter().map(move |piece| (Arc::clone(&shape), piece))
@@ -67,11 +67,11 @@ pub(super) fn divide(
         stripe.chunks.push(LoadedChunk { shape, pieces: vec![(elements, window)] });
     }
     if stripes.is_empty() {
-        return Division::Whole(stripe.chunks);
+        return CopyDivision::Whole(stripe.chunks);
     }
     stripe.bytes.end = segment_bytes;
     stripes.push(stripe);
-    Division::Stripes(stripes)
+    CopyDivision::Stripes(stripes)
 }
 
 /// The bytes that a window is copied to.
@@ -104,8 +104,8 @@ mod tests {
             backwards.map(|window| LoadedChunk { shape: shape.into(), pieces: vec![(None, window)] });
         let bytes = usize::try_from(shape.iter().product::<u64>()).unwrap();
         let stripes = match divide(loaded.collect(), bytes, 1, threads) {
-            Division::Stripes(stripes) => stripes,
-            Division::Whole(loaded) => {
+            CopyDivision::Stripes(stripes) => stripes,
+            CopyDivision::Whole(loaded) => {
                 assert_eq!(loaded.len(), all);
                 return Vec::new();
             }
