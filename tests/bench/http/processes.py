@@ -73,7 +73,7 @@ def purge(server, path):
 
 
 class Client:
-    """A client with one connection, of a server that also has an admin listener."""
+    """A client with one connection. To purge, it needs the server's admin listener."""
 
     PIECE_BYTES = 1 << 20
 
