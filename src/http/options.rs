@@ -84,7 +84,7 @@ pub struct HttpOptions {
     /// Time from a request to the head of its response. Then it is 504. The time of an upload does not count.
     #[serde(with = "crate::units::duration")]
     pub response_timeout: Duration,
-    /// Time in which a backend must answer the readiness check.
+    /// Time in which a backend must answer the readiness check; at most half of `response_timeout`.
     #[serde(with = "crate::units::duration")]
     pub readiness_timeout: Duration,
     /// Limits for each client.
@@ -319,6 +319,11 @@ impl HttpOptions {
         }
         self.rate_limit.check()?;
         self.cors.check()
+    }
+
+    /// How long a check of a backend may take, so that the response that reports it can still begin in time.
+    pub(crate) fn readiness_wait(&self) -> Duration {
+        self.readiness_timeout.min(self.response_timeout / 2)
     }
 }
 

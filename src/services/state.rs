@@ -87,7 +87,7 @@ impl AppState {
             uploads: Arc::default(),
             rechunk_budget,
             pyramid_builder,
-            readiness: Arc::new(Readiness::new(Arc::clone(&mounts), options.readiness_timeout)),
+            readiness: Arc::new(Readiness::new(Arc::clone(&mounts), options.readiness_wait())),
             access: Arc::new(AccessControl::open(Arc::clone(&mounts), Arc::clone(&options))),
             responses: Arc::new(ResponseCaches::new(engine.answers_bytes)),
             pins: Pins::default(),
@@ -121,7 +121,7 @@ impl AppState {
             uploads: Arc::clone(uploads),
             rechunk_budget: rechunk_budget.clone(),
             pyramid_builder: pyramid_builder.clone(),
-            readiness: Arc::new(Readiness::new(Arc::clone(&mounts), options.readiness_timeout)),
+            readiness: Arc::new(Readiness::new(Arc::clone(&mounts), options.readiness_wait())),
             access: Arc::new(access.with_mounts(Arc::clone(&mounts), rules)),
             // Responses of other mounts must not be found under the same URLs.
             responses: Arc::new(ResponseCaches::new(engine.answers_bytes)),

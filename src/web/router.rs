@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::Method;
+use axum::http::{HeaderValue, Method, header};
 use axum::middleware::{Next, from_fn_with_state};
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_swagger_ui::{Config, SwaggerUi};
@@ -48,6 +49,12 @@ struct Api;
 /// The page that shows the `OpenAPI` document.
 const DOCUMENTATION: RouteSpec =
     RouteSpec::new("/docs", Resource::Public).with_slash("/docs/").admitted_by(AdmittedBy::Exempt);
+
+/// What that page may load: its own files, the pictures within its style sheet, and responses of this server.
+const DOCUMENTATION_POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'self'",
+);
 
 /// The files of that page.
 const DOCUMENTATION_FILES: RouteSpec =
@@ -117,6 +124,8 @@ static SURFACE: LazyLock<Surface> = LazyLock::new(|| {
     // `none` keeps the page from sending requests to a validator on the internet. The path is relative, so that the
     // page finds the document below any base path; operations of HEAD are left out, as they repeat those of GET.
     let page = SwaggerUi::new("/docs").config(Config::new(["../openapi.json?head=no"]).validator_url("none"));
+    let page = axum::Router::from(page)
+        .layer(SetResponseHeaderLayer::overriding(header::CONTENT_SECURITY_POLICY, DOCUMENTATION_POLICY));
     let specs = by_template(specs);
     document::set_document(described, |path| find_documented(&specs, path));
     Surface {

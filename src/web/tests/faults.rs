@@ -164,6 +164,22 @@ async fn a_backend_that_hangs_is_not_ready() {
 }
 
 #[tokio::test]
+async fn metrics_are_served_beside_a_backend_that_hangs_for_longer_than_a_response_may_take() {
+    let options = HttpOptions {
+        response_timeout: Duration::from_millis(200),
+        readiness_timeout: Duration::from_secs(60),
+        public_metrics: true,
+        ..HttpOptions::default()
+    };
+    let server = Server::with_options(&[("a", b"1")], options);
+    *server.store.hangs.lock().unwrap() = true;
+    let metrics = server.get("/metrics").await;
+    assert_eq!(metrics.status.as_u16(), 200);
+    assert!(metrics.text().contains("zarrd_mount_ready{mount=\"m\"} 0"), "{}", metrics.text());
+    assert_eq!(server.get("/readyz").await.json()["mounts"]["m"], "unavailable");
+}
+
+#[tokio::test]
 async fn a_panic_is_500_for_that_request_without_details() {
     let server = Server::new(&[("a", b"1")]);
     *server.store.panics.lock().unwrap() = true;
