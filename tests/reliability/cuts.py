@@ -67,8 +67,8 @@ def cut_often(durability, count):
 
 
 @contextlib.contextmanager
-def mount(disk, mounted):
-    subprocess.run(["mount", "-o", "loop", disk, mounted], check=True)
+def mount(disk, mounted, *options):
+    subprocess.run(["mount", "-o", ",".join(["loop", *options]), disk, mounted], check=True)
     try:
         yield
     finally:

@@ -15,6 +15,9 @@ from server import zarrd
 
 DISK_BYTES = 256 << 20
 READERS = 4
+SOON = ("nodelalloc", "commit=1")
+"""The options of a mount on which files are written within a second. Others are for half a minute in memory alone, and a cut takes
+all of them."""
 
 
 def run(long):
@@ -29,7 +32,7 @@ def run(long):
         readers = [Reader(bucket, seed) for seed in range(READERS)]
         hits = 0
         for _ in range(count):
-            with mount(disk, mounted), served(bucket, mounted) as server:
+            with mount(disk, mounted, *SOON), served(bucket, mounted) as server:
                 hits += used(server, readers, bucket)
                 for reader in readers:
                     reader.begin(server)
