@@ -120,13 +120,11 @@ impl ArrayPage {
                 }
             }
         };
-        let has_viewer = matches!(tab, "image" | "line" | "table" | "hist");
         let head = Head {
             title: &format!("{title} – {}", name(&self.place.mount)),
             description: Some(described(&facts, &attributes)),
             picture: viewed.is_cheap_plane().then(|| viewed.picture(SHARED_PICTURE)),
             crumbs: &self.place.crumbs,
-            has_viewer,
         };
         page(site, &head, &body)
     }

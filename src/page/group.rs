@@ -135,7 +135,6 @@ impl GroupPage {
             description: text.map(|text| cut(text, 300)),
             picture: (image.is_some() || has_images(ome)).then(own).or_else(of_first),
             crumbs: &self.place.crumbs,
-            has_viewer: image.is_some(),
         };
         page(site, &head, &body)
     }

@@ -10,7 +10,7 @@ use super::facts::name;
 pub struct Site {
     /// The path of the page of all mounts.
     pub home: String,
-    /// The path before the names of assets, with a slash at its end.
+    /// The path before the name of the script, with a slash at its end.
     pub assets: String,
     /// The path of the icon.
     pub icon: String,
@@ -33,21 +33,6 @@ pub struct Crumb {
     pub href: String,
 }
 
-/// The modules that pages with a viewer load, besides the first.
-const MODULES: [&str; 11] = [
-    "api.js",
-    "colors.js",
-    "decode.js",
-    "element.js",
-    "fields.js",
-    "labels.js",
-    "picture.js",
-    "plot.js",
-    "scale-bar.js",
-    "source.js",
-    "viewer.js",
-];
-
 /// What a page says of itself.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Head<'a> {
@@ -59,14 +44,11 @@ pub(super) struct Head<'a> {
     pub(super) picture: Option<String>,
     /// The pages above it.
     pub(super) crumbs: &'a [Crumb],
-    /// Whether the modules of the viewer are loaded in advance.
-    pub(super) has_viewer: bool,
 }
 
 /// A whole page.
 pub(super) fn page(site: &Site, head: &Head<'_>, body: &Markup) -> String {
-    let Head { title, description, picture, crumbs, has_viewer } = head;
-    let asset = |file: &str| format!("{}{file}", site.assets);
+    let Head { title, description, picture, crumbs } = head;
     // Programs that show links take absolute URLs alone.
     let picture = picture.as_ref().filter(|_| !site.origin.is_empty());
     html! {
@@ -91,12 +73,7 @@ pub(super) fn page(site: &Site, head: &Head<'_>, body: &Markup) -> String {
                 link rel="icon" href=(site.icon) type="image/svg+xml";
                 // In the page: a browser that waits for a file lays the page out without it first, and again when it comes.
                 style { (PreEscaped(assets::style())) }
-                @if *has_viewer {
-                    @for module in MODULES {
-                        link rel="modulepreload" href=(asset(module));
-                    }
-                }
-                script type="module" src=(asset("app.js")) {}
+                script type="module" src=(format!("{}{}", site.assets, assets::SCRIPT_NAME)) {}
             }
             body {
                 a.skip href="#content" { "Skip to the content" }

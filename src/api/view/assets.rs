@@ -1,4 +1,4 @@
-//! The files that pages load. Their URLs hold a tag of their content, so that they never change.
+//! The script of pages. Its URL holds a tag of its content, so that it never changes.
 
 use axum::extract::{Path, State};
 use axum::http::header;
@@ -8,10 +8,10 @@ use axum::routing::{MethodRouter, get};
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
-use crate::page::assets::{TAG, find};
+use crate::page::assets::{SCRIPT_NAME, TAG, script};
 use crate::services::state::AppState;
 
-/// A file that pages load, by the tag of all of them and its name.
+/// The script of pages, by the tag of its content and its name.
 pub(crate) const ASSET: RouteSpec =
     RouteSpec::new("/view/-/{version}/{file}", Resource::Public).admitted_by(AdmittedBy::Exempt).fixed();
 
@@ -23,19 +23,20 @@ pub(super) fn route() -> (&'static RouteSpec, MethodRouter<AppState>) {
     (&ASSET, get(asset))
 }
 
-/// Responds with a file.
+/// Responds with the script.
 async fn asset(
     State(state): State<AppState>,
     Path((version, name)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
-    let asset = find(&name).filter(|_| state.options.ui);
-    let asset = asset.ok_or_else(|| Problem::from_class(ErrorClass::NotFound))?;
+    if name != SCRIPT_NAME || !state.options.ui {
+        return Err(Problem::from_class(ErrorClass::NotFound));
+    }
     let caching = if version == *TAG { NEVER_CHANGES } else { OF_ANOTHER };
-    let tag = format!("\"{}-{name}\"", TAG.as_str());
+    let tag = format!("\"{}\"", TAG.as_str());
     let head = [
-        (header::CONTENT_TYPE, asset.media_type.to_owned()),
+        (header::CONTENT_TYPE, "text/javascript; charset=utf-8".to_owned()),
         (header::CACHE_CONTROL, caching.to_owned()),
         (header::ETAG, tag),
     ];
-    Ok((head, asset.text.as_str()).into_response())
+    Ok((head, script()).into_response())
 }

@@ -2,6 +2,11 @@
 
 import { getJson, link } from "./api.js";
 import { announce, byId, element } from "./element.js";
+import { histogram, lineTab } from "./histogram.js";
+import { ImageTab } from "./image-tab.js";
+import { Table } from "./table.js";
+import { Points } from "./vectors.js";
+import { Viewer } from "./viewer.js";
 
 const root = document.documentElement;
 root.classList.add("js");
@@ -137,24 +142,17 @@ for (const snippet of document.querySelectorAll(".snippet")) {
 let keyed = null;
 const stage = /** @type {HTMLElement | null} */ (document.querySelector("[data-viewer]"));
 if (stage) {
-  const { Viewer } = await import("./viewer.js");
   const viewer = new Viewer(stage);
   keyed = viewer;
   const { tab } = viewer.config;
-  if (tab === "image") viewer.start();
-  else if (tab === "table") {
-    const { Table } = await import("./table.js");
-    await new Table(viewer).update();
-  } else {
-    const { histogram, lineTab } = await import("./histogram.js");
-    if (tab === "line") lineTab(viewer);
-    else histogram(viewer);
-  }
+  if (tab === "image") viewer.open(new ImageTab(viewer));
+  else if (tab === "table") await viewer.open(new Table(viewer));
+  else if (tab === "line") lineTab(viewer);
+  else histogram(viewer);
 }
 
 const cloud = /** @type {HTMLElement | null} */ (document.querySelector("[data-vectors]"));
 if (cloud) {
-  const { Points } = await import("./vectors.js");
   const points = new Points(cloud);
   keyed = points;
   points.start();

@@ -2,10 +2,11 @@
 
 import { getElements, getJson, link } from "./api.js";
 import { numbers, unpack } from "./decode.js";
-import { byId, bytesText, element, numberText } from "./element.js";
+import { byId, element, numberText } from "./element.js";
 import { bars, line } from "./plot.js";
 import { rangeText } from "./source.js";
-import { statistics } from "./viewer.js";
+import { statistics } from "./statistics.js";
+import { showCost, showError } from "./status-line.js";
 
 const BINS = 64;
 const LONGEST_LINE = 4000;
@@ -15,8 +16,7 @@ const widthOf = (box) => Math.max(280, Math.min(960, box.clientWidth || 960));
 
 /** @param {import("./viewer.js").Viewer} viewer */
 export function histogram(viewer) {
-  viewer.changed = () => viewer.latest.run(() => load(viewer));
-  viewer.changed();
+  viewer.open({ load: () => load(viewer) });
 }
 
 /** @param {import("./viewer.js").Viewer} viewer */
@@ -36,7 +36,7 @@ async function load(viewer) {
     const found = await getJson(link(config.stats, { slice, fields: config.fields, ...words }));
     show(box, found, found.exact === false ? `From a sample of ${found.seen?.elements ?? "some"} elements of ${what}.` : `From all elements of ${what}.`);
   } catch (error) {
-    viewer.complain(error);
+    showError(error, config.view);
   }
 }
 
@@ -54,7 +54,7 @@ export function lineTab(viewer) {
   const { config, source } = viewer;
   const { plane, shape, names, columns: dim } = config;
   if (config.text || config.rows !== null || dim === null) {
-    viewer.complain(new Error(config.text ? "Elements that are no numbers are shown in the table alone." : "One element has no line."));
+    showError(config.text ? "Elements that are no numbers are shown in the table alone." : "One element has no line.", config.view);
     return;
   }
   const [start, count, by] = config.slice[dim];
@@ -63,7 +63,8 @@ export function lineTab(viewer) {
   let [from, most] = by === 1 ? [start, count] : [0, count];
   const range = (step = 1) => [origin + from * by, Math.ceil(most / step), by * step];
   const sliceOf = (step = 1) => shape.map((/** @type {number} */ size, /** @type {number} */ one) => (one === dim ? rangeText(range(step), size) : source.index[one])).join(",");
-  viewer.sliceText = () => sliceOf();
+  /** @type {(() => Record<string, any>) | undefined} */
+  let words;
   if (plane) {
     // The URL has the plane and the element in it, so that other tabs show them.
     const asked = (viewer.words.get("at") || "").split(",");
@@ -73,19 +74,19 @@ export function lineTab(viewer) {
       return rangeText(own === dim ? range() : one, shape[own]);
     }).join(",");
     const first = planeText();
-    viewer.ownWords = () => ({
+    words = () => ({
       slice: planeText() === first && !viewer.words.get("slice") ? "" : planeText(),
       at: [at(plane.rows, 0), at(plane.columns, 1)].join(","),
     });
   }
   const show = (/** @type {number} */ to, /** @type {number} */ size) => {
-    viewer.startSlice ??= viewer.sliceText();
+    viewer.url.keepStart();
     most = Math.max(Math.min(2, length), Math.min(length, Math.round(size)));
     from = Math.max(0, Math.min(length - most, Math.round(to)));
     viewer.update();
     viewer.write();
   };
-  viewer.zoomed = { zoom: (factor) => show(from + (most - most / factor) / 2, most / factor), fit: () => show(0, length) };
+  const zoomed = { zoom: (/** @type {number} */ factor) => show(from + (most - most / factor) / 2, most / factor), fit: () => show(0, length) };
   const index = (/** @type {number} */ at) => origin + Math.round(at) * by;
   const load = async () => {
     const cost = source.costOf(source.index.map((/** @type {number} */ at, /** @type {number} */ one) => (one === dim ? range() : at)));
@@ -104,11 +105,11 @@ export function lineTab(viewer) {
       return read({ slice: sliceOf(), downsample: step, method }).then((found) => found.values, () => undefined);
     };
     try {
-      const [{ values, answer }, least, greatest] = await Promise.all([read({ slice: sliceOf(step) }), extreme("min"), extreme("max"), viewer.hasCoordinates]);
+      const [{ values, answer }, least, greatest] = await Promise.all([read({ slice: sliceOf(step) }), extreme("min"), extreme("max"), viewer.coordinates.loaded]);
       // A negative factor of packed numbers exchanges them.
       const [low, high] = (config.cf.scale ?? 1) < 0 ? [greatest, least] : [least, greatest];
       const known = viewer.coordinates.get(dim);
-      const others = shape.map((/** @type {number} */ size, /** @type {number} */ one) => (one === dim || size < 2 ? "" : viewer.place(one, source.index[one]))).filter(Boolean);
+      const others = shape.map((/** @type {number} */ size, /** @type {number} */ one) => (one === dim || size < 2 ? "" : viewer.coordinates.named(one, source.index[one]))).filter(Boolean);
       byId("plot").replaceChildren(line({
         values, low, high, title: `along ${names[dim]}${others.length ? ` at ${others.join(", ")}` : ""}`, units: config.cf.units, start: from, step,
         width: widthOf(byId("plot")), height: 300,
@@ -116,19 +117,17 @@ export function lineTab(viewer) {
         select: (first, last) => show(first, last - first + 1),
       }), tools());
       const part = step > 1 ? `, every ${step}th element${low && high ? ", and the extremes of those between" : ""}` : "";
-      byId("cost").textContent = `${cost.chunks} ${cost.chunks === 1 ? "chunk" : "chunks"}, ${bytesText(cost.bytes)} decoded, ${Math.round(answer.milliseconds)} ms${part}`;
+      showCost(cost, answer.milliseconds, part);
     } catch (error) {
-      viewer.complain(error);
+      showError(error, config.view);
     }
   };
   const tools = () => {
     const tool = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ onclick) => element("button", { type: "button", class: "plain", "aria-label": label, title: label, onclick }, text);
     return element("div", { class: "buttons" },
-      tool("+", "Zoom in", () => viewer.zoomed?.zoom(2)), tool("−", "Zoom out", () => viewer.zoomed?.zoom(0.5)),
+      tool("+", "Zoom in", () => zoomed.zoom(2)), tool("−", "Zoom out", () => zoomed.zoom(0.5)),
       tool("‹", "Before", () => show(from - most / 2, most)), tool("›", "After", () => show(from + most / 2, most)),
       tool("all", "all of the line", () => show(0, length)));
   };
-  viewer.update = async () => viewer.latest.run(load);
-  viewer.changed = viewer.update;
-  viewer.changed();
+  viewer.open({ load, sliceText: () => sliceOf(), words, zoomed });
 }

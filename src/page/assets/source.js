@@ -40,6 +40,25 @@ export function rangeText([start, count, step], length) {
   return `${start}:${stop < 0 ? "" : stop}${step === 1 ? "" : `:${step}`}`;
 }
 
+/**
+ * Where chunks begin along a dimension of the plane.
+ * @param {Axis} axis
+ * @param {number} edge
+ * @returns {import("./picture.js").Lines}
+ */
+function chunkLines({ start, step }, edge) {
+  return {
+    gap: edge / Math.abs(step),
+    between: (from, to) => {
+      const ends = [start + from * step, start + to * step];
+      const first = Math.ceil(Math.min(...ends) / edge);
+      const count = Math.max(0, Math.floor(Math.max(...ends) / edge) - first + 1);
+      // A line is between the elements on its sides.
+      return Array.from({ length: count }, (_, at) => ((first + at) * edge - 0.5 - start) / step + 0.5);
+    },
+  };
+}
+
 export class Source {
   /** @param {any} config */
   constructor(config) {
@@ -157,6 +176,12 @@ export class Source {
       bytes *= touched * edge;
     });
     return { chunks, bytes };
+  }
+
+  /** Where chunks begin in the plane, if there are chunks. */
+  chunkGrid() {
+    const { chunk } = this.config;
+    return chunk ? { rows: chunkLines(this.down, chunk[this.rows]), columns: chunkLines(this.across, chunk[this.columns]) } : null;
   }
 
   /** Whether a cost is within what is loaded unasked; or within what the server reads at all. @param {Cost} cost @param {Cost} [most] */

@@ -4,6 +4,7 @@ import { getJson, link } from "./api.js";
 import { decoded } from "./decode.js";
 import { byId, element } from "./element.js";
 import { complain } from "./fields.js";
+import { showError } from "./status-line.js";
 
 const ROWS = 40;
 const COLUMNS = 16;
@@ -24,8 +25,6 @@ export class Table {
     this.ranges = config.slice.map((/** @type {any} */ one, /** @type {number} */ dim) => (config.window && Array.isArray(one) ? [0, config.shape[dim], 1] : one));
     this.top = begin(this.rows);
     this.left = begin(this.columns);
-    viewer.changed = () => this.update();
-    viewer.sliceText = () => this.slice(true);
   }
 
   /** @param {number | null} dim */
@@ -49,19 +48,20 @@ export class Table {
       .join(",");
   }
 
-  update() {
-    return this.viewer.latest.run(() => this.load());
+  /** The selection in the URL. */
+  sliceText() {
+    return this.slice(true);
   }
 
   async load() {
     const { config } = this.viewer;
     const began = performance.now();
     try {
-      const [found] = await Promise.all([getJson(link(config.data, { slice: this.slice(false), fields: config.fields, format: "json" })), this.viewer.hasCoordinates]);
+      const [found] = await Promise.all([getJson(link(config.data, { slice: this.slice(false), fields: config.fields, format: "json" })), this.viewer.coordinates.loaded]);
       this.show(found);
       byId("cost").textContent = `${Math.round(performance.now() - began)} ms`;
     } catch (error) {
-      this.viewer.complain(error);
+      showError(error, config.view);
     }
   }
 
@@ -121,7 +121,7 @@ export class Table {
       if (dim === null || length <= most) return;
       const go = (/** @type {number} */ to) => {
         this[side] = Math.max(0, Math.min(length - 1, to));
-        this.update();
+        this.viewer.update();
       };
       const input = element("input", { type: "text", inputmode: "numeric", size: 8, value: this[side], "aria-label": `first ${names[dim]}`, onchange: (/** @type {any} */ event) => {
         const text = event.target.value.trim();

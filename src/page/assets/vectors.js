@@ -5,13 +5,13 @@ import { NAMES, table } from "./colors.js";
 import { percentiles } from "./decode.js";
 import { announce, byId, element, inNextFrame, numberText } from "./element.js";
 import { metres, ScaleBar } from "./scale-bar.js";
-import { flash } from "./viewer.js";
+import { flash } from "./status-line.js";
 
 /** @typedef {{name: string, unit: string | null}} Axis */
 /** @typedef {{rows: number, dims: number, positions: ArrayLike<number>, values: ArrayLike<number> | null, isPart: boolean,
  *   categories: string[] | null}} Cloud */
 
-const TYPES = /** @type {Record<string, any>} */ ({
+const VERTEX_TYPES = /** @type {Record<string, any>} */ ({
   float32: Float32Array, float64: Float64Array, int8: Int8Array, uint8: Uint8Array, int16: Int16Array, uint16: Uint16Array,
   int32: Int32Array, uint32: Uint32Array, bool: Uint8Array,
 });
@@ -24,7 +24,7 @@ function frame(buffer) {
   const start = Math.ceil((4 + length) / 8) * 8;
   const columns = /** @type {Record<string, any>} */ ({});
   for (const { name, dtype, width, offset, length: bytes, categories } of header.columns) {
-    const type = TYPES[dtype];
+    const type = VERTEX_TYPES[dtype];
     if (type) columns[name] = { values: new type(buffer, start + offset, bytes / type.BYTES_PER_ELEMENT), width, categories };
   }
   return { rows: header.rows, columns };
@@ -96,7 +96,7 @@ export class Points {
     const [up, across] = (this.words.get("axes") || "").split(",").map((name) => this.all.findIndex((axis) => axis.name === name));
     if (across >= 0 && up >= 0 && across !== up) this.axes = [across, up];
     else this.axes = [0, Math.min(1, this.all.length - 1)];
-    this.attributes = this.level.attributes.filter((/** @type {any} */ one) => one.dtype in TYPES && (one.columns ?? 1) === 1);
+    this.attributes = this.level.attributes.filter((/** @type {any} */ one) => one.dtype in VERTEX_TYPES && (one.columns ?? 1) === 1);
     if (!this.attributes.some((/** @type {any} */ one) => one.name === this.color)) {
       this.color = this.words.has("color") ? "" : this.attributes[0]?.name || "";
     }
