@@ -55,10 +55,6 @@ export function numbers(buffer, type) {
   throw new Error(`Elements of the type ${type} are shown in the table alone.`);
 }
 
-/** Whether numbers() knows a type. @param {string} type */
-export const isNumeric = (type) =>
-  type in TYPES || /^(u?int64|b?float16|complex(64|128)|numpy\..*)$/.test(type);
-
 /**
  * The numbers that packed elements stand for: missing ones are NaN. The same array, if nothing is packed.
  * @param {ArrayLike<number> & {length: number}} values

@@ -7,22 +7,18 @@ import { announce, byId, numberText } from "./element.js";
 /** How long the pointer rests on an element before it is announced. */
 const SPEAK_MILLISECONDS = 700;
 
-/** The column and the row of a place in what was read. @param {Plane} plane @param {number} x @param {number} y */
-const pixelAt = ({ box, width, height }, x, y) => [Math.floor(((x - box.x) / box.w) * width), Math.floor(((y - box.y) / box.h) * height)];
-
 /** @param {Plane | undefined} plane @param {number} x @param {number} y @returns {number | null} None outside of what was read, and none of colours. */
 export function valueAt(plane, x, y) {
   if (!plane || plane.parts > 1) return null;
-  const { width, height, values } = plane;
-  const [px, py] = pixelAt(plane, x, y);
+  const { box, width, height, values } = plane;
+  const [px, py] = [Math.floor(((x - box.x) / box.w) * width), Math.floor(((y - box.y) / box.h) * height)];
   return px >= 0 && py >= 0 && px < width && py < height ? values[py * width + px] : null;
 }
 
-/** The value of a channel. @param {Plane | undefined} plane @param {number} x @param {number} y */
-function channelValue(plane, x, y) {
-  if (!plane) return "";
-  const [px, py] = pixelAt(plane, x, y);
-  return numberText(plane.values[py * plane.width + px] ?? NaN);
+/** The value of a channel; nothing outside of what was read. @param {Plane | undefined} plane @param {number} x @param {number} y */
+function channelText(plane, x, y) {
+  const value = valueAt(plane, x, y);
+  return value === null ? "" : numberText(value);
 }
 
 export class Readout {
@@ -46,7 +42,7 @@ export class Readout {
     const { rows, columns, cf } = this.config;
     let value = "";
     if (this.channels.all.length) {
-      value = this.channels.active.map((channel, at) => `${channel.label}: ${channelValue(planes[at], x, y)}`).join("\n");
+      value = this.channels.active.map((channel, at) => `${channel.label}: ${channelText(planes[at], x, y)}`).join("\n");
     } else {
       const found = valueAt(planes[0], x, y);
       value = found === null ? "" : `= ${numberText(found)}${cf.units && !Number.isNaN(found) ? ` ${cf.units}` : ""}`;

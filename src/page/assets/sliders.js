@@ -32,7 +32,7 @@ export class Sliders {
     this.playing = 0;
     /** @type {HTMLElement | null} */
     this.playButton = null;
-    this.rows.forEach((row, number) => this.wire(row, number));
+    this.rows.forEach((row) => this.wire(row));
   }
 
   /** The sliders that the page has now. */
@@ -40,11 +40,11 @@ export class Sliders {
     return /** @type {HTMLElement[]} */ ([...this.root.querySelectorAll(".dim")]);
   }
 
-  /** @param {HTMLElement} row @param {number} number */
-  wire(row, number) {
+  /** @param {HTMLElement} row */
+  wire(row) {
     const dim = Number(row.dataset.dim);
     row.querySelector("input[type=range]")?.addEventListener("input", (event) => {
-      this.active = number;
+      this.active = this.rows.indexOf(row);
       this.setIndex(dim, Number(/** @type {HTMLInputElement} */ (event.target).value));
     });
     const typed = /** @type {HTMLInputElement | null} */ (row.querySelector(".index"));
