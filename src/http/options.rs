@@ -84,7 +84,7 @@ pub struct HttpOptions {
     /// Time from a request to the head of its response. Then it is 504. The time of an upload does not count.
     #[serde(with = "crate::units::duration")]
     pub response_timeout: Duration,
-    /// Time in which a backend must answer the readiness check; at most half of `response_timeout`.
+    /// Time in which a backend must answer the readiness check. A check never takes longer than half of `response_timeout`.
     #[serde(with = "crate::units::duration")]
     pub readiness_timeout: Duration,
     /// Limits for each client.

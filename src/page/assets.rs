@@ -1,14 +1,12 @@
 //! The style sheet and the script of pages, compiled into the program and served without their comments.
 //!
-//! The script is all modules of `assets/` in one file: browsers would load them one after the other. So no two modules may declare the
-//! same name, and a module may import from those before it alone. As files they are ES modules, which tools can check.
+//! The script is all modules of `assets/` in one file: browsers would load them one after the other. Pages without a viewer load it
+//! too, and it is cached for those with one. So no two modules may declare the same name, and a module may import from those before
+//! it alone. As files they are ES modules, which tools can check.
 
 use std::sync::LazyLock;
 
 use crate::store::Version;
-
-/// The file name of the script.
-pub const SCRIPT_NAME: &str = "page.js";
 
 macro_rules! modules {
     ($($name:literal,)*) => {
@@ -66,7 +64,7 @@ pub fn style() -> &'static str {
 }
 
 /// A tag of the script's content, which is part of its URL.
-pub static TAG: LazyLock<String> =
+pub static SCRIPT_TAG: LazyLock<String> =
     LazyLock::new(|| Version::from_own_text(script().as_bytes()).tag().chars().take(12).collect());
 
 /// A module as a part of the script: what it imports and exports are names of the script.
@@ -146,7 +144,7 @@ mod tests {
     #[test]
     fn script_and_style_sheet_are_small_and_name_no_other_origin() {
         let mut all = 0;
-        for (name, text) in [(SCRIPT_NAME, script()), ("style.css", style())] {
+        for (name, text) in [("the script", script()), ("the style sheet", style())] {
             let encoded = crate::codec::ContentCoding::Gzip.encode(text.as_bytes()).unwrap();
             all += encoded.len();
             for other in ["http://", "https://", "//cdn", "eval(", "innerHTML", "localStorage.token"] {
@@ -155,6 +153,11 @@ mod tests {
             }
         }
         assert!(all <= 60_000, "{all} bytes, compressed");
+    }
+
+    #[test]
+    fn the_style_sheet_ends_where_its_element_does() {
+        assert!(!style().contains('<'));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use super::facts::name;
 pub struct Site {
     /// The path of the page of all mounts.
     pub home: String,
-    /// The path before the name of the script, with a slash at its end.
-    pub assets: String,
+    /// The path of the script.
+    pub script: String,
     /// The path of the icon.
     pub icon: String,
     /// The path of the documentation of the interface.
@@ -73,7 +73,7 @@ pub(super) fn page(site: &Site, head: &Head<'_>, body: &Markup) -> String {
                 link rel="icon" href=(site.icon) type="image/svg+xml";
                 // In the page: a browser that waits for a file lays the page out without it first, and again when it comes.
                 style { (PreEscaped(assets::style())) }
-                script type="module" src=(format!("{}{}", site.assets, assets::SCRIPT_NAME)) {}
+                script type="module" src=(site.script) {}
             }
             body {
                 a.skip href="#content" { "Skip to the content" }

@@ -50,10 +50,10 @@ struct Api;
 const DOCUMENTATION: RouteSpec =
     RouteSpec::new("/docs", Resource::Public).with_slash("/docs/").admitted_by(AdmittedBy::Exempt);
 
-/// What that page may load: its own files, the pictures within its style sheet, and responses of this server. Its scripts set
-/// inline styles.
+/// What that page may load: its own files, the pictures within its style sheet, and responses of this server, of which pictures are
+/// shown as blobs. Its scripts set inline styles.
 const DOCUMENTATION_POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; \
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
 );
 

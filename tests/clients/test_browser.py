@@ -256,6 +256,11 @@ def test_the_documentation_can_be_tried_with_names_of_dimensions(documentation, 
     assert "isel.time=1&isel.lat=1%3A3" in found["asked"]
 
 
+def test_the_documentation_shows_pictures(documentation, screenshots):
+    found = documentation("images-get_image", screenshots / "picture.png", mount="docs", path="group/inner/array")
+    assert (found["status"], found["pictures"]) == ("200", [4]), found
+
+
 def test_the_documentation_lists_each_route_once_and_begins_with_the_store(documentation):
     found = documentation("service-healthz")
     assert (found["status"], found["tags"][0], found["tags"][-1]) == ("200", "store", "vectors")

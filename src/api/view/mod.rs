@@ -1,9 +1,8 @@
-//! `/view/{mount}/{path}`: nodes as pages for people, with the files that pages load and signing in.
+//! `/view/{mount}/{path}`: nodes as pages for people, with their script and signing in.
 //!
 //! The templates are in `page`; here is what they show, and the headers of pages: a strict content security policy, so
 //! that nothing that attributes hold can run or load anything.
 
-mod assets;
 mod children;
 mod coordinates;
 mod error_page;
@@ -14,6 +13,7 @@ mod labels;
 mod links;
 mod listing;
 mod node;
+mod script;
 mod session;
 mod site;
 mod warnings;
@@ -39,5 +39,5 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// The routes that only pages use, which the `OpenAPI` document omits.
 pub(crate) fn undocumented_routes() -> [(&'static RouteSpec, MethodRouter<AppState>); 2] {
-    [assets::route(), session::route()]
+    [script::route(), session::route()]
 }

@@ -3,11 +3,11 @@
 use axum::http::{HeaderMap, Uri};
 
 use super::links::session_path;
+use super::script;
 use crate::auth::caller::Caller;
 use crate::http::base_path::BasePath;
 use crate::http::host;
 use crate::page::Site;
-use crate::page::assets::TAG;
 use crate::services::state::AppState;
 
 /// The site of a request.
@@ -34,7 +34,7 @@ pub(super) fn site(
 pub(super) fn of_base(base: &str) -> Site {
     Site {
         home: format!("{base}/"),
-        assets: format!("{base}/view/-/{}/", TAG.as_str()),
+        script: script::path(base),
         icon: format!("{base}/favicon.svg"),
         docs: format!("{base}/docs/"),
         ..Site::default()

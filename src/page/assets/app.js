@@ -4,6 +4,7 @@ import { getJson, link } from "./api.js";
 import { announce, byId, element } from "./element.js";
 import { histogram, lineTab } from "./histogram.js";
 import { ImageTab } from "./image-tab.js";
+import { errorText } from "./status-line.js";
 import { Table } from "./table.js";
 import { Points } from "./vectors.js";
 import { Viewer } from "./viewer.js";
@@ -90,7 +91,7 @@ async function expand(link) {
     }
     if (!children.length) list.append(element("li", { class: "muted" }, "empty"));
   } catch (error) {
-    list.append(element("li", { class: "warn" }, error instanceof Error ? error.message : String(error)));
+    list.append(element("li", { class: "warn" }, errorText(error)));
   }
 }
 

@@ -1,6 +1,7 @@
 // The label images of an image, drawn over it: one at a time, with the colours that the server gives them.
 
 import { category, pixel } from "./colors.js";
+import { valueAt } from "./readout.js";
 import { Source } from "./source.js";
 
 /** @typedef {import("./picture.js").Box} Box */
@@ -96,9 +97,6 @@ export class Labels {
   at(x, y) {
     const { plane, source, image } = this;
     if (!plane || !source) return null;
-    const [lx, ly] = [(x + 0.5) * (source.width / image.width), (y + 0.5) * (source.height / image.height)];
-    const px = Math.floor(((lx - plane.box.x) / plane.box.w) * plane.width);
-    const py = Math.floor(((ly - plane.box.y) / plane.box.h) * plane.height);
-    return px >= 0 && py >= 0 && px < plane.width && py < plane.height ? plane.values[py * plane.width + px] : null;
+    return valueAt(plane, (x + 0.5) * (source.width / image.width), (y + 0.5) * (source.height / image.height));
   }
 }

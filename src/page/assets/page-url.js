@@ -6,8 +6,7 @@ import { copy } from "./status-line.js";
 
 /** @typedef {Record<string, any>} Words */
 /**
- * @typedef {{words(known: Words): Words, sliceText(): string}} Shown What is shown.
- *   `words` has its words, given those of the URL; `sliceText` is its selection.
+ * @typedef {{words(): Words, sliceText(): string}} Shown What is shown: its words in the URL, and its selection.
  */
 
 /** The order of the words; others come after these. */
@@ -34,7 +33,7 @@ export class PageUrl {
     const words = Object.fromEntries(new URLSearchParams(location.search));
     for (const name of Object.keys(words)) if (name.startsWith("isel.")) delete words[name];
     const slice = this.shown.sliceText();
-    return { ...words, slice: slice === this.startSlice && !words.slice ? "" : slice, ...this.shown.words(words) };
+    return { ...words, slice: slice === this.startSlice && !words.slice ? "" : slice, ...this.shown.words() };
   }
 
   write() {

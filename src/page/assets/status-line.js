@@ -50,7 +50,7 @@ export function showError(error, view) {
 }
 
 /** Says something for a moment. @param {string} text */
-export function flash(text) {
+function flash(text) {
   const cost = byId("cost");
   if (!cost) return;
   const before = [...cost.childNodes];

@@ -5,7 +5,7 @@ import { NAMES, table } from "./colors.js";
 import { percentiles } from "./decode.js";
 import { announce, byId, element, inNextFrame, numberText } from "./element.js";
 import { metres, ScaleBar } from "./scale-bar.js";
-import { flash } from "./status-line.js";
+import { copy, errorText } from "./status-line.js";
 
 /** @typedef {{name: string, unit: string | null}} Axis */
 /** @typedef {{rows: number, dims: number, positions: ArrayLike<number>, values: ArrayLike<number> | null, isPart: boolean,
@@ -202,7 +202,7 @@ export class Points {
 
   /** @param {unknown} error */
   complain(error) {
-    byId("cost").replaceChildren(element("span", { class: "warn" }, error instanceof Error ? error.message : String(error)));
+    byId("cost").replaceChildren(element("span", { class: "warn" }, errorText(error)));
   }
 
   // --- the view ---
@@ -424,11 +424,9 @@ export class Points {
     history.replaceState(null, "", address);
   }
 
-  async copyLink() {
+  copyLink() {
     this.writeNow();
-    await navigator.clipboard?.writeText(location.href).catch(() => {});
-    announce("The link is copied.");
-    flash("The link is copied.");
+    copy(location.href, "The link is copied.");
   }
 
   /** @param {KeyboardEvent} event @returns {boolean} Whether the key did something. */

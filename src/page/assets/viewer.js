@@ -36,7 +36,7 @@ export class Viewer {
       changed: (dim, step) => this.changed(dim, step),
       stopped: () => this.write(),
     });
-    this.url = new PageUrl(this.config, { words: (known) => this.urlWords(known), sliceText: () => this.sliceText() });
+    this.url = new PageUrl(this.config, { words: () => this.urlWords(), sliceText: () => this.sliceText() });
   }
 
   /** Shows a tab. @param {Tab} tab */
@@ -78,13 +78,13 @@ export class Viewer {
     return this.tab?.sliceText?.() ?? config.slice.map(text).join(",");
   }
 
-  /** The words of what is shown. @param {Record<string, any>} known Those of the URL. @returns {Record<string, any>} */
-  urlWords(known) {
+  /** The words of what is shown. @returns {Record<string, any>} */
+  urlWords() {
     const { mapping, labels } = this;
     return {
       ...mapping.words(),
-      // Only a picture of channels has others, and only a picture has the rest of these words.
-      channels: known.channels, box: "",
+      // Only a picture has this word, and those after the labels.
+      box: "",
       ...(labels ? { labels: labels.name, opacity: labels.opacity === 0.5 ? "" : labels.opacity } : {}),
       at: "", grid: "",
       ...this.tab?.words?.(),

@@ -166,7 +166,7 @@ async fn a_backend_that_hangs_is_not_ready() {
 #[tokio::test]
 async fn metrics_are_served_beside_a_backend_that_hangs_for_longer_than_a_response_may_take() {
     let options = HttpOptions {
-        response_timeout: Duration::from_millis(200),
+        response_timeout: Duration::from_secs(2),
         readiness_timeout: Duration::from_mins(1),
         public_metrics: true,
         ..HttpOptions::default()

@@ -1,5 +1,6 @@
 // Tries operations of the documentation in a headless Chromium: node docs.mjs CHROMIUM. It answers each line of JSON,
-// {url, operation, parameters, png}, with the tags and methods on the page, the URL that was asked, and the status.
+// {url, operation, parameters, png}, with the tags and methods on the page, the URL that was asked, the status, and the widths of
+// the pictures of the response (0 if one is not shown).
 import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
@@ -21,8 +22,12 @@ async function tried({ url, operation, parameters, png }) {
     await block.locator(".execute").click();
     const status = block.locator(".live-responses-table .response-col_status").last();
     await status.waitFor();
+    const pictures = await block.locator(".live-responses-table img").evaluateAll((images) =>
+      Promise.all(images.map((image) => image.decode().then(() => image.naturalWidth, () => 0))),
+    );
     const result = {
       status: (await status.innerText()).trim(),
+      pictures,
       asked: (await block.locator(".request-url pre").innerText()).trim(),
       tags: await page.locator(".opblock-tag").evaluateAll((tags) => tags.map((tag) => tag.dataset.tag)),
       methods: await page
