@@ -63,9 +63,8 @@ pub fn style() -> &'static str {
     STYLE.as_str()
 }
 
-/// A tag of the script's content, which is part of its URL.
-pub static SCRIPT_TAG: LazyLock<String> =
-    LazyLock::new(|| Version::from_own_text(script().as_bytes()).tag().chars().take(12).collect());
+/// The version of the script, whose tag is part of its URL.
+pub static SCRIPT_VERSION: LazyLock<Version> = LazyLock::new(|| Version::from_own_text(script().as_bytes()));
 
 /// A module as a part of the script: what it imports and exports are names of the script.
 fn bundled(module: &str) -> String {

@@ -176,6 +176,20 @@ async fn the_list_of_mounts_and_the_service_document_link_to_each_mount() {
 }
 
 #[tokio::test]
+async fn the_script_of_pages_is_revalidated_where_an_old_page_names_it() {
+    let server = Server::new(&[]);
+    let home = server.send("GET", "/", &[("accept", "text/html")]).await;
+    let path = home.text().split('"').find(|part| part.starts_with("/view/-/")).unwrap().to_owned();
+    let script = server.get(&path).await;
+    assert!(script.header("cache-control").contains("immutable"));
+    for path in [&*path, "/view/-/before/page.js"] {
+        let again = server.send("GET", path, &[("if-none-match", script.header("etag"))]).await;
+        assert_eq!((again.status.as_u16(), again.text()), (304, ""), "{path}");
+    }
+    assert_eq!(server.get("/view/-/before/page.js").await.header("cache-control"), "no-cache");
+}
+
+#[tokio::test]
 async fn the_documentation_is_served_without_the_internet() {
     let server = Server::new(&[]);
     assert_eq!(server.get("/openapi.json").await.text(), openapi());
