@@ -7,6 +7,7 @@ use axum::routing::{MethodRouter, get};
 
 use crate::error::ErrorClass;
 use crate::http::conditions::{Conditions, Verdict};
+use crate::http::fixed_text::FixedText;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::http::validators::put_validators;
@@ -16,7 +17,7 @@ use crate::store::ValueInfo;
 
 /// The script of pages, by the tag of its content.
 pub(crate) const SCRIPT: RouteSpec =
-    RouteSpec::new("/view/-/{version}/page.js", Resource::Public).admitted_by(AdmittedBy::Exempt).fixed();
+    RouteSpec::new("/view/-/{version}/page.js", Resource::Public).admitted_by(AdmittedBy::Exempt);
 
 const SCRIPT_TYPE: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
 const NEVER_CHANGES: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
@@ -48,6 +49,8 @@ async fn get_script(
             ([(header::CONTENT_TYPE, SCRIPT_TYPE)], script()).into_response()
         }
     };
+    // Encoded once, whatever version the URL names.
+    answer.extensions_mut().insert(FixedText(SCRIPT_VERSION.tag().to_owned()));
     let headers = answer.headers_mut();
     put_validators(headers, &ValueInfo { size: 0, version: SCRIPT_VERSION.clone(), modified: None });
     let caching = if version == SCRIPT_VERSION.tag() { NEVER_CHANGES } else { OF_ANOTHER };
