@@ -36,6 +36,6 @@ pub use response_cache::ResponseCache;
 pub use shared_reads::SharedReads;
 pub use source::CachedSource;
 pub(crate) use stale::BackendAnswer;
-pub use stale::{StaleCache, StaleLookups, Staleness};
+pub use stale::{StaleCache, StaleLookups, StaleRequest, Staleness};
 pub use values::ValueCache;
 pub use weighted_cache::CacheUsage;

@@ -4,6 +4,7 @@
 //! entries by: with the last known version of a value, its decoded chunks, its node and its bytes in memory or on the disk are
 //! found as usual. While a backend fails, it is asked once a second, and no request waits for that.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -173,8 +174,38 @@ struct StalenessState {
     /// When the last request was sent that the backend had a result for, in this run or the one before.
     last_result: Option<Instant>,
     last_use: Option<Instant>,
-    /// The oldest lookup that was used since the last time that none was used for a while.
+    /// The oldest lookup that was used since the last time that none was used for a while, and no request was in flight that one had
+    /// been used for.
     oldest: Option<Instant>,
+    /// How many requests in flight began when.
+    in_flight: BTreeMap<Instant, usize>,
+}
+
+/// A request in flight, for which lookups may be used in place of the backend.
+#[derive(Debug)]
+pub struct StaleRequest {
+    staleness: Arc<Staleness>,
+    began: Instant,
+}
+
+impl StaleRequest {
+    /// How old what the request got may be; never too young. `None` if the backend was asked for everything.
+    #[must_use]
+    pub fn age(&self) -> Option<Duration> {
+        self.staleness.age_since(self.began)
+    }
+}
+
+impl Drop for StaleRequest {
+    fn drop(&mut self) {
+        let mut state = self.staleness.state();
+        if let Some(count) = state.in_flight.get_mut(&self.began) {
+            *count -= 1;
+            if *count == 0 {
+                state.in_flight.remove(&self.began);
+            }
+        }
+    }
 }
 
 impl Staleness {
@@ -264,10 +295,16 @@ impl Staleness {
         state.last_result = state.last_result.max(Some(asked));
     }
 
-    /// How old what a request got may be, if it began at `began` and lookups were used in place of the backend; never too
-    /// young. `None` if the backend was asked for everything.
+    /// Begins a request to the mount.
     #[must_use]
-    pub fn age_since(&self, began: Instant) -> Option<Duration> {
+    pub fn begin(self: &Arc<Self>) -> StaleRequest {
+        let began = Instant::now();
+        *self.state().in_flight.entry(began).or_default() += 1;
+        StaleRequest { staleness: Arc::clone(self), began }
+    }
+
+    /// As [`StaleRequest::age`], for a request that began at `began`.
+    fn age_since(&self, began: Instant) -> Option<Duration> {
         let state = self.state();
         // A cache above may hold what a cache below holds of it.
         let is_used = state.last_use? + 2 * self.reuse >= began;
@@ -310,7 +347,11 @@ impl Staleness {
     fn record_use(&self, asked: Instant) {
         self.uses.fetch_add(1, Ordering::Relaxed);
         let (mut state, now) = (self.state(), Instant::now());
-        let is_continued = state.last_use.is_some_and(|used| used + self.reuse + SLOW >= now);
+        let is_continued = state.last_use.is_some_and(|used| {
+            // A request that began before the last use may have got that, and what a cache above held of it.
+            let may_have_it = |began: &Instant| *began <= used + 2 * self.reuse;
+            used + self.reuse + SLOW >= now || state.in_flight.keys().next().is_some_and(may_have_it)
+        });
         let oldest = state.oldest.filter(|_| is_continued);
         state.oldest = Some(oldest.map_or(asked, |oldest| oldest.min(asked)));
         state.last_use = Some(now);
@@ -339,6 +380,26 @@ mod tests {
         assert!(!after(11));
         let always = Staleness::new("always, stale:1h".parse().unwrap()).unwrap();
         assert_eq!(always.max_age(), Duration::from_hours(1));
+    }
+
+    #[test]
+    fn a_request_is_as_old_as_the_oldest_lookup_that_was_used_while_it_ran() {
+        let staleness = Arc::new(Staleness::new("always, stale:1h".parse().unwrap()).unwrap());
+        let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
+        let began = ago(4);
+        staleness.record_use(ago(12));
+        // That was 3 s ago, and a request that began before it is still in flight.
+        staleness.state().last_use = Some(ago(3));
+        staleness.state().in_flight.insert(began, 1);
+        let long = StaleRequest { staleness: Arc::clone(&staleness), began };
+        staleness.record_use(ago(2));
+        assert!(long.age().unwrap() >= Duration::from_secs(12));
+        drop(long);
+        staleness.state().last_use = Some(ago(3));
+        staleness.record_use(ago(2));
+        assert!(staleness.age_since(ago(1)).unwrap() < Duration::from_secs(12), "no request may have got it");
+        drop(staleness.begin());
+        assert!(staleness.state().in_flight.is_empty());
     }
 
     #[tokio::test]

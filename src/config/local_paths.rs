@@ -3,16 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::mounts::MountOptions;
+use crate::store::{local_path, references_of};
 
 /// The path of this machine that a URL names, if it names one.
-fn local_path(url: &str) -> Option<PathBuf> {
-    match url.split_once("://") {
-        None => Some(PathBuf::from(url)),
-        Some((scheme, path)) if scheme.eq_ignore_ascii_case("file") => {
-            Some(PathBuf::from(path.strip_prefix("localhost").unwrap_or(path)))
-        }
-        Some(_) => None,
-    }
+fn path_of(url: &str) -> Option<PathBuf> {
+    local_path(url).ok().flatten()
 }
 
 /// The first mount that reads files of a directory, or of directories in it, which need not exist yet: clients of the mount would
@@ -41,13 +36,14 @@ impl MountOptions {
     /// The directory of this machine that the mount serves, if it serves one.
     #[must_use]
     pub fn local_root(&self) -> Option<PathBuf> {
-        local_path(&self.url)
+        path_of(&self.url)
     }
 
-    /// Where a mount reads files of this machine: its own directory, and those that its references may lead into.
+    /// Where a mount reads files of this machine: its own directory, the document or repository of its references, and the directories
+    /// that these may lead into.
     fn read_directories(&self) -> impl Iterator<Item = PathBuf> {
         let prefixes = self.allowed_prefixes().into_iter();
-        let prefixes = prefixes.filter_map(|prefix| local_path(prefix.at.as_deref().unwrap_or(&prefix.url)));
-        self.local_root().into_iter().chain(prefixes)
+        let prefixes = prefixes.filter_map(|prefix| path_of(prefix.at.as_deref().unwrap_or(&prefix.url)));
+        path_of(references_of(&self.url).unwrap_or(&self.url)).into_iter().chain(prefixes)
     }
 }

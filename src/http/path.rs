@@ -69,7 +69,7 @@ fn locate(raw_path: &str, literals: usize) -> Result<MountPath<'_>, PathError> {
     let rest = joined(names, raw_path.len())?;
     if !mount.is_empty() {
         // `..` in place of a mount name is a 400, as in a key, not an unknown mount.
-        StoreKey::parse(&mount)?;
+        StoreKey::check(&mount)?;
     }
     Ok(MountPath { mount, rest, ends_in_slash: raw_path.ends_with('/') })
 }
@@ -97,7 +97,8 @@ fn joined_by<'a>(
 /// Decodes one raw segment, once.
 fn decode(segment: &str) -> Result<Cow<'_, str>, PathError> {
     match unescaped(segment)? {
-        text if text.contains('/') => Err(PathError::EscapedSlash),
+        // What has no escape has no slash.
+        Cow::Owned(text) if text.contains('/') => Err(PathError::EscapedSlash),
         text => Ok(text),
     }
 }
@@ -202,7 +203,7 @@ fn node_behind(raw_path: &str, literals: usize) -> Result<(Cow<'_, str>, NodePat
     let mut names = segments(raw_path).skip(literals);
     let mount = decode(names.next().unwrap_or_default())?;
     if !mount.is_empty() {
-        StoreKey::parse(&mount)?;
+        StoreKey::check(&mount)?;
     }
     Ok((mount, node_path(names, raw_path.len())?))
 }
@@ -220,7 +221,7 @@ pub(crate) fn tile_of(raw_path: &str) -> Result<TilePath<'_>, PathError> {
     let mut next = || decode(names.next().unwrap_or_default());
     let (mount, address) = (next()?, [next()?, next()?, next()?, next()?]);
     if !mount.is_empty() {
-        StoreKey::parse(&mount)?;
+        StoreKey::check(&mount)?;
     }
     Ok((mount, address, node_path(names, raw_path.len())?))
 }

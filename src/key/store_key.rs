@@ -19,8 +19,16 @@ impl StoreKey {
     /// # Errors
     /// [`KeyError`] says which invariant the text breaks.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
-        check_key(text)?;
+        Self::check(text)?;
         Ok(Self(text.into()))
+    }
+
+    /// Checks that a text is a key.
+    ///
+    /// # Errors
+    /// As [`StoreKey::parse`].
+    pub fn check(text: &str) -> Result<(), KeyError> {
+        check_key(text)
     }
 
     /// The longest prefix of a text that is a key; `None` if no prefix is one. No other key sorts between it and the text.

@@ -34,7 +34,7 @@ pub(crate) fn is_document(name: &str) -> bool {
     matches!(name, "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata")
 }
 
-/// The most mounts at a snapshot, and the most resolved versions, that are kept.
+/// The most mounts at a snapshot, and the most resolved branches of a mount, that are kept.
 const MAX_HELD: usize = 64;
 
 /// A request extension: the mount of the request at one snapshot, in place of all mounts.
@@ -56,16 +56,16 @@ impl PinnedMounts {
     }
 }
 
-/// A version of a mount, by the mount's name in caches.
+/// A branch of a mount, by the mount's name in caches.
 type VersionName = (Arc<str>, PinnedVersion);
 
 /// The mounts, of which the one of this name in caches is at a snapshot: with the version of that mount that was named, if any.
 type HeldMounts = (Arc<str>, Option<PinnedVersion>, ObjectId, Arc<Mounts>);
 
-/// A snapshot that a version was, and when that was asked.
+/// A snapshot that a branch was at, and when that was asked.
 type ResolvedVersion = (VersionName, ObjectId, Instant);
 
-/// The mounts at the last snapshots, and which snapshots versions are.
+/// The mounts at the last snapshots, and which snapshots branches are at.
 #[derive(Debug, Default)]
 pub(crate) struct Pins {
     /// The last one at the end.
@@ -81,23 +81,39 @@ impl Pins {
         mount: &Arc<Mount>,
         version: &PinnedVersion,
     ) -> Result<Option<ObjectId>, StoreError> {
+        // The store itself keeps what is fixed and how long it may rely on that. What it knows is no answer of the backend, and must not
+        // take the place of branches here.
+        if version.is_fixed() {
+            let Some(answer) = mount.store.resolve_version(version) else { return Ok(None) };
+            return answer.await;
+        }
         let now = Instant::now();
         let name = (Arc::clone(&mount.cache_name), version.clone());
         let known = lock(&self.resolved).iter().find(|(known, _, _)| *known == name).cloned();
-        // The store knows of what is fixed whether it was deleted.
         if let Some((_, id, when)) = known
-            && !version.is_fixed()
             && when >= mount.store.freshness_horizon(now)
             && when < now
         {
             return Ok(Some(id));
         }
-        let request = resolved_by(Arc::clone(&self.resolved), Arc::clone(mount), name);
+        let request = resolved_by(Arc::clone(&self.resolved), Arc::clone(mount), name.clone());
         let Some(staleness) = &mount.staleness else { return request.await };
         let last = known.map(|(_, id, when)| (when, id));
         match staleness.ask(&mount.cache_name, last, request).await {
             BackendAnswer::Received(outcome) => outcome,
-            BackendAnswer::Stale(id) => Ok(Some(id)),
+            BackendAnswer::Stale(id) => {
+                self.keep(&name);
+                Ok(Some(id))
+            }
+        }
+    }
+
+    /// Marks a branch as used last.
+    fn keep(&self, name: &VersionName) {
+        let mut resolved = lock(&self.resolved);
+        if let Some(at) = resolved.iter().position(|(known, _, _)| known == name) {
+            let used = resolved.remove(at);
+            resolved.push(used);
         }
     }
 
@@ -128,7 +144,7 @@ impl Pins {
     }
 }
 
-/// Asks the store which snapshot a version is, and keeps the answer.
+/// Asks the store which snapshot a branch is at, and keeps the answer.
 async fn resolved_by(
     resolved: Arc<Mutex<Vec<ResolvedVersion>>>,
     mount: Arc<Mount>,
@@ -140,8 +156,11 @@ async fn resolved_by(
     let mut resolved = lock(&resolved);
     resolved.retain(|(known, _, _)| *known != name);
     let Some(id) = found else { return Ok(None) };
-    if resolved.len() >= MAX_HELD {
-        resolved.remove(0);
+    let of_mount = |((mount, _), _, _): &ResolvedVersion| *mount == name.0;
+    if resolved.iter().filter(|known| of_mount(known)).count() >= MAX_HELD
+        && let Some(oldest) = resolved.iter().position(of_mount)
+    {
+        resolved.remove(oldest);
     }
     resolved.push((name, id, asked));
     Ok(Some(id))

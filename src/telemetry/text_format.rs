@@ -13,6 +13,9 @@ use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::registry::LookupSpan;
 use zarrd::units::time::rfc3339;
 
+/// Room for the line of a request.
+const LINE_BYTES: usize = 256;
+
 /// The human-readable log format.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextFormat {
@@ -33,7 +36,9 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        write!(writer, "{}", rfc3339((self.now)()))?;
+        // In memory of its own: `Writer` calls its output through a table of functions, for each part of a line.
+        let mut line = String::with_capacity(LINE_BYTES);
+        write!(line, "{}", rfc3339((self.now)()))?;
         let (level, colour) = match *event.metadata().level() {
             Level::ERROR => ("ERROR", 31),
             Level::WARN => (" WARN", 33),
@@ -42,79 +47,81 @@ where
             Level::TRACE => ("TRACE", 35),
         };
         if self.is_coloured {
-            write!(writer, " \x1b[{colour}m{level}\x1b[0m")?;
+            write!(line, " \x1b[{colour}m{level}\x1b[0m")?;
         } else {
-            writer.write_char(' ')?;
-            writer.write_str(level)?;
+            line.push(' ');
+            line.push_str(level);
         }
-        let mut fields = FieldWriter { line: EscapingWriter(writer), result: Ok(()) };
+        let mut fields = FieldWriter { line, result: Ok(()) };
         event.record(&mut fields);
-        fields.result?;
-        fields.line.0.write_char('\n')
+        let FieldWriter { mut line, result } = fields;
+        result?;
+        line.push('\n');
+        writer.write_str(&line)
     }
 }
 
 /// Writes the fields of an event; the field `message` is written without its name.
-struct FieldWriter<'a> {
-    line: EscapingWriter<'a>,
+struct FieldWriter {
+    line: String,
     result: fmt::Result,
 }
 
-impl FieldWriter<'_> {
-    fn add(&mut self, field: &Field, value: impl FnOnce(&mut EscapingWriter<'_>) -> fmt::Result) {
+impl FieldWriter {
+    fn add(&mut self, field: &Field, value: impl FnOnce(&mut String) -> fmt::Result) {
         let Self { line, result } = self;
-        *result = result.and_then(|()| {
-            line.0.write_char(' ')?;
-            if field.name() != "message" {
-                line.0.write_str(field.name())?;
-                line.0.write_char('=')?;
-            }
-            value(line)
-        });
+        line.push(' ');
+        if field.name() != "message" {
+            line.push_str(field.name());
+            line.push('=');
+        }
+        *result = result.and(value(line));
     }
 }
 
-impl Visit for FieldWriter<'_> {
+impl Visit for FieldWriter {
     fn record_str(&mut self, field: &Field, value: &str) {
         let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'=';
         self.add(field, |line| {
             if !value.is_empty() && value.bytes().all(is_plain) {
-                line.0.write_str(value)
-            } else {
-                write!(line.0, "{value:?}")
+                line.push_str(value);
+                return Ok(());
             }
+            write!(line, "{value:?}")
         });
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.add(field, |line| write!(line.0, "{value}"));
+        self.add(field, |line| write!(line, "{value}"));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.add(field, |line| line.0.write_str(if value { "true" } else { "false" }));
+        self.add(field, |line| line.write_str(if value { "true" } else { "false" }));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.add(field, |line| write!(line, "{value:?}"));
+        self.add(field, |line| write!(EscapingWriter(line), "{value:?}"));
     }
 }
 
 /// Escapes control characters, so that an event remains one line.
-struct EscapingWriter<'a>(Writer<'a>);
+struct EscapingWriter<'a>(&'a mut String);
 
 impl Write for EscapingWriter<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // Most texts are; searching for characters takes longer than copying them.
         if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-            return self.0.write_str(text);
+            self.0.push_str(text);
+            return Ok(());
         }
-        let mut rest = text;
-        while let Some((at, control)) = rest.char_indices().find(|(_, letter)| letter.is_control()) {
-            let (before, from) = rest.split_at(at);
-            write!(self.0, "{before}{}", control.escape_default())?;
-            rest = from.strip_prefix(control).unwrap_or_default();
+        for letter in text.chars() {
+            if letter.is_control() {
+                self.0.extend(letter.escape_default());
+            } else {
+                self.0.push(letter);
+            }
         }
-        self.0.write_str(rest)
+        Ok(())
     }
 }
 

@@ -22,7 +22,6 @@ use axum::extract::Request;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures::future::FutureExt;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, timeout};
 use tracing::{Span, field};
@@ -343,30 +342,34 @@ fn check_headers(options: &HttpOptions, headers: &HeaderMap) -> Result<(), Probl
 
 /// Responds with 504 if a handler misses the deadline for its response head. PUT, PATCH and appends have no deadline, because
 /// most of their time is the client's; nor have COPY, MOVE and POST of an S3 object, because the client decides how much
-/// they copy. An async function would store `answer` twice.
-pub(crate) fn with_deadline(
+/// they copy.
+pub(crate) async fn with_deadline(
     options: &HttpOptions,
     (method, writes): (&Method, bool),
     spec: Option<&RouteSpec>,
-    answer: impl Future<Output = Response>,
-) -> impl Future<Output = Response> {
+    mut answer: Pin<&mut impl Future<Output = Response>>,
+) -> Response {
+    // Most responses are ready at once, and to make a timer takes longer than to ask.
+    if let Poll::Ready(answer) = futures::poll!(answer.as_mut()) {
+        return answer;
+    }
     let is_post_of = |resource| *method == Method::POST && spec.is_some_and(|spec| spec.resource == resource);
     let appends = writes && is_post_of(Resource::Node);
     let takes_its_time = appends
         || is_post_of(Resource::Object)
         || matches!(method.as_str(), "PUT" | "PATCH" | "COPY" | "MOVE");
     let most = if takes_its_time { Duration::MAX } else { options.response_timeout };
-    let too_late = move |_| {
-        if writes {
-            return Problem::late_change().into_response();
+    match timeout(most, answer).await {
+        Ok(answer) => answer,
+        Err(_) if writes => Problem::late_change().into_response(),
+        Err(_) => {
+            let detail = format!(
+                "the response did not begin within {} s (`http.response_timeout`): ask again, or for less at a time",
+                most.as_secs_f64()
+            );
+            Problem::from_class(ErrorClass::TimedOut).detail(detail).into_response()
         }
-        let detail = format!(
-            "the response did not begin within {} s (`http.response_timeout`): ask again, or for less at a time",
-            most.as_secs_f64()
-        );
-        Problem::from_class(ErrorClass::TimedOut).detail(detail).into_response()
-    };
-    timeout(most, answer).map(move |answer| answer.unwrap_or_else(too_late))
+    }
 }
 
 /// A handler's panic.
@@ -547,13 +550,13 @@ async fn head_of_body<F: Future<Output = Response>>(
     next: impl FnOnce(Request) -> F + Clone,
 ) -> Response {
     let (again, with_body) = (next.clone(), compression::with_body(&request));
-    let answer = with_deadline(options, (method, false), None, next(request)).await;
+    let answer = with_deadline(options, (method, false), None, pin!(next(request))).await;
     if !compression::lacks_body(&answer) {
         return answer;
     }
     // The first response returns its permit before the second request needs one.
     drop(answer);
-    with_deadline(options, (method, false), None, again(with_body)).await
+    with_deadline(options, (method, false), None, pin!(again(with_body))).await
 }
 
 #[cfg(test)]

@@ -28,7 +28,8 @@ const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=3153600
 
 /// The headers of a response of one snapshot.
 pub(super) struct SnapshotHeaders {
-    snapshot: ObjectId,
+    /// `None` where the request may name versions outside of its path.
+    snapshot: Option<ObjectId>,
     /// The URL at which this snapshot stays, if the request named a branch.
     location: Option<HeaderValue>,
     is_immutable: bool,
@@ -52,12 +53,14 @@ impl SnapshotHeaders {
         };
         if asked.version().is_fixed() {
             let is_immutable = asked.is_value && asked.mount.store.is_closed();
+            let snapshot = asked.has_one_snapshot.then_some(snapshot);
             return Ok(Some(Self { snapshot, location: None, is_immutable }));
         }
         let pinned = state.pins.mounts(&state.mounts, &asked.mount, asked.named.as_ref(), snapshot);
         let Some(pinned) = pinned else { return Ok(None) };
         let location = asked.location(request, snapshot);
         request.extensions_mut().insert::<PinnedMounts>(pinned);
+        let snapshot = asked.has_one_snapshot.then_some(snapshot);
         Ok(Some(Self { snapshot, location, is_immutable: false }))
     }
 
@@ -67,7 +70,7 @@ impl SnapshotHeaders {
             return;
         }
         let headers = answer.headers_mut();
-        if let Ok(id) = HeaderValue::try_from(self.snapshot.to_string()) {
+        if let Some(id) = self.snapshot.and_then(|id| HeaderValue::try_from(id.to_string()).ok()) {
             headers.insert(ZARRD_SNAPSHOT, id);
         }
         let reads = matches!(*method, Method::GET | Method::HEAD);
@@ -95,6 +98,9 @@ struct AskedVersion {
     is_document: bool,
     /// Whether the response is of the place alone.
     has_location: bool,
+    /// Whether the path alone says of which version the response is: not that of a bucket, where the query has a prefix, nor where
+    /// the body has keys.
+    has_one_snapshot: bool,
 }
 
 impl AskedVersion {
@@ -142,6 +148,7 @@ impl AskedVersion {
             named: PinnedVersion::of_text(place),
             place: place.to_owned(),
             has_location: has_place && spec.template != VERSIONS.template,
+            has_one_snapshot: !matches!(spec.resource, Resource::Bucket | Resource::Keys | Resource::Nodes),
             mount,
             served,
             is_value,
@@ -180,10 +187,12 @@ impl AskedVersion {
 
     /// The URL of a request with a snapshot before its place, instead of the branch if it names one.
     fn location(&self, request: &Request, snapshot: ObjectId) -> Option<HeaderValue> {
-        if !self.has_location {
+        let uri = request.uri();
+        // The segments of such a path are not those of the place.
+        let has_escaped_slash = uri.path().to_ascii_lowercase().contains("%2f");
+        if !self.has_location || has_escaped_slash {
             return None;
         }
-        let uri = request.uri();
         let count = self.place.split('/').filter(|segment| !segment.is_empty()).count();
         let all: Vec<&str> = segments(uri.path()).filter(|segment| !segment.is_empty()).collect();
         let (before, after) = all.split_at_checked(all.len().checked_sub(count)?)?;

@@ -1,13 +1,12 @@
 //! [`StaleHeaders`]: the headers of responses that may be older than their requests, because the backend fails or is slow.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 
-use crate::cache::Staleness;
+use crate::cache::StaleRequest;
 use crate::http::cache_status::{CACHE_STATUS, STALE};
 use crate::http::route::RouteSpec;
 use crate::http::target::Target;
@@ -15,10 +14,7 @@ use crate::services::mount::Mount;
 use crate::services::state::AppState;
 
 /// The headers that a request to a mount gets if its backend was not asked for everything.
-pub(super) struct StaleHeaders {
-    staleness: Arc<Staleness>,
-    began: Instant,
-}
+pub(super) struct StaleHeaders(StaleRequest);
 
 impl StaleHeaders {
     /// Those of a request that begins now; `None` if its mount has no stale responses.
@@ -36,7 +32,7 @@ impl StaleHeaders {
             Some(name) => state.mounts.get(name)?,
             None => root?,
         };
-        Some(Self { staleness: Arc::clone(mount.staleness.as_ref()?), began: Instant::now() })
+        mount.staleness.as_ref().map(|staleness| Self(staleness.begin()))
     }
 
     /// Sets `Age` (RFC 9111, 5.1) and `Cache-Status`.
@@ -47,7 +43,7 @@ impl StaleHeaders {
         if !is_from_lookups {
             return;
         }
-        let Some(age) = self.staleness.age_since(self.began) else { return };
+        let Some(age) = self.0.age() else { return };
         // Rounded up, so that nothing is older than it says.
         let seconds = age.as_secs() + u64::from(age.subsec_nanos() > 0);
         answer.headers_mut().insert(header::AGE, seconds.into());

@@ -287,6 +287,24 @@ async fn a_response_says_its_snapshot_and_the_url_that_stays_so() {
         let old = server.get(&stays.replace(&format!("@{id}"), "@tag.v1")).await;
         assert!(old.status == StatusCode::OK && old.header("zarrd-snapshot") != id, "{path}");
     }
+    // No segment of such a path is one of the place.
+    let escaped = server.get("/v1/nodes/m/g%2Fh").await;
+    let plain = server.get("/v1/nodes/m/g/h").await;
+    assert_eq!((escaped.status, plain.status, &escaped.body), (StatusCode::OK, StatusCode::OK, &plain.body));
+    assert_eq!(
+        (escaped.header("content-location"), plain.header("content-location").is_empty()),
+        ("", false)
+    );
+    // The path of these does not say of which versions they are.
+    let listing = server.get("/s3/m?list-type=2&prefix=@tag.v1/g/").await;
+    assert_eq!(listing.status, StatusCode::OK);
+    let keys = r#"{"get":[{"key":"@tag.v1/a/zarr.json"}]}"#;
+    let json = [("content-type", "application/json")];
+    let parts = server.request("POST", "/v1/partial/m", &json, keys.to_owned()).await;
+    assert_eq!(parts.status, StatusCode::OK, "{:?}", parts.body);
+    for answer in [listing, parts] {
+        assert_eq!((answer.header("zarrd-snapshot"), answer.header("content-location")), ("", ""));
+    }
     for absent in ["@tag.gone", "@tag.none", "@branch.left", "@0000000000000000000G", "@odd", "@"] {
         server.get(&format!("/store/m/{absent}/a/zarr.json")).await.refuses(404, "not-found", absent);
         server.get(&format!("/v1/data/m/{absent}/a")).await.refuses(404, "not-found", absent);

@@ -176,6 +176,28 @@ async fn while_the_bucket_fails_or_hangs_a_branch_is_its_last_snapshot() {
 }
 
 #[tokio::test]
+async fn tags_and_snapshots_take_nothing_from_a_branch_whose_bucket_fails() {
+    let scene = Scene::new("always, stale:1h").await;
+    let before = scene.values().await;
+    let id = snapshot(&before);
+    scene.server.get("/v1/data/m/@tag.v1/a?format=bytes").await;
+    scene.fail(Fault::Hang);
+    assert_eq!(snapshot(&scene.values().await), id, "the first request waits for a second");
+    let asked = scene.s3.requests(Kind::Get) + scene.s3.requests(Kind::Head) + scene.s3.requests(Kind::List);
+    // What is known of these says nothing of the bucket, and does not take the place of the branch.
+    for _ in 0..80 {
+        for version in ["@tag.v1", &format!("@{id}")] {
+            scene.server.get(&format!("/v1/data/m/{version}/a?format=bytes")).await;
+        }
+        let answer = scene.values().await;
+        assert_eq!((snapshot(&answer), &answer.body), (id.clone(), &before.body));
+        assert_eq!(answer.header("cache-status"), "zarrd; hit; detail=stale");
+    }
+    let now = scene.s3.requests(Kind::Get) + scene.s3.requests(Kind::Head) + scene.s3.requests(Kind::List);
+    assert!(now - asked < 80, "{} requests to a bucket that hangs", now - asked);
+}
+
+#[tokio::test]
 async fn without_stale_a_branch_that_cannot_be_resolved_is_an_error_and_not_another_snapshot() {
     let scene = Scene::new("always").await;
     scene.values().await;

@@ -51,8 +51,9 @@ export async function loadRanges(config, mapping, channels, decode) {
  * Draws the bar.
  * @param {{colors: Uint32Array, range: [number, number]} | null} shown Nothing where no bar shows the colours.
  * @param {string | null | undefined} units
+ * @param {(value: number) => string} text What the bar has at an end of the range.
  */
-export function drawLegend(shown, units) {
+export function drawLegend(shown, units, text = short) {
   const legend = byId("legend");
   if (!legend) return;
   if (!shown) {
@@ -71,8 +72,8 @@ export function drawLegend(shown, units) {
     context.putImageData(image, 0, 0);
   }
   const [low, high] = legend.querySelectorAll("span");
-  low.textContent = short(shown.range[0]);
-  high.textContent = `${short(shown.range[1])}${units ? ` ${units}` : ""}`;
+  low.textContent = text(shown.range[0]);
+  high.textContent = `${text(shown.range[1])}${units ? ` ${units}` : ""}`;
 }
 
 /** A number as a legend has it. @param {number} value */

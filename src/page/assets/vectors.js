@@ -4,6 +4,7 @@ import { getJson, Latest, link, Problem } from "./api.js";
 import { NAMES, table } from "./colors.js";
 import { percentiles } from "./decode.js";
 import { announce, byId, element, inNextFrame, numberText } from "./element.js";
+import { drawLegend, short } from "./legend.js";
 import { metres, ScaleBar } from "./scale-bar.js";
 import { copy, errorText } from "./status-line.js";
 
@@ -324,7 +325,7 @@ export class Points {
       context.fillRect(x - size / 2, y - size / 2, size, size);
     }
     this.canvas.dataset.ready = "1";
-    this.legend(colors, [low, high]);
+    drawLegend(colors && { colors, range: [low, high] }, null, (value) => cloud.categories?.[value] ?? short(value));
   }
 
   /** @returns {[number, number]} */
@@ -333,24 +334,6 @@ export class Points {
     if (!cloud?.values) return [0, 1];
     if (cloud.categories) return [0, Math.max(1, cloud.categories.length - 1)];
     return /** @type {[number, number]} */ (percentiles(/** @type {any} */ (cloud.values), [0, 100]) || [0, 1]);
-  }
-
-  /** @param {Uint32Array | null} colors @param {[number, number]} range */
-  legend(colors, range) {
-    const legend = byId("legend");
-    if (!colors) {
-      legend.replaceChildren();
-      return;
-    }
-    const canvas = /** @type {HTMLCanvasElement} */ (element("canvas", { width: 256, height: 1, "aria-hidden": "true" }));
-    const context = canvas.getContext("2d");
-    const image = context?.createImageData(256, 1);
-    if (context && image) {
-      new Uint32Array(image.data.buffer).set(colors);
-      context.putImageData(image, 0, 0);
-    }
-    const text = (/** @type {number} */ value) => this.cloud?.categories?.[value] ?? numberText(Number(value.toPrecision(4)));
-    legend.replaceChildren(canvas, element("div", { class: "ends" }, element("span", {}, text(range[0])), element("span", {}, text(range[1]))));
   }
 
   // --- the pointer ---

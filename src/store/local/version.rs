@@ -6,7 +6,6 @@
 //! modification time of its own from [`next_modified`], later than all it gave out before and than that of the file it
 //! replaces. Writes through a memory map change the times once at most: what `stat` does not show is not noticed here.
 
-use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -34,35 +33,41 @@ pub(super) fn size_of(stat: &Stat) -> u64 {
 }
 
 fn version_of(FileState { stat, is_settled }: &FileState) -> Version {
-    // Capacity for six numbers of 64 bits and their separators.
-    let mut tag = String::with_capacity(6 * 17);
-    // Writing to a `String` cannot fail.
-    let _ = spell(stat, &mut tag);
+    let tag: String = tag_of(stat).map(char::from).collect();
     if *is_settled { Version::strong(&tag) } else { Version::unsettled(&tag) }
 }
 
-/// Whether a file has this version, which must be a settled one. Compares without allocating.
+/// Whether a file has this version, which must be a settled one.
 pub(super) fn is_version_of(version: &Version, stat: &Stat) -> bool {
-    let mut rest = Rest(version.tag());
-    version.is_strong() && spell(stat, &mut rest).is_ok() && rest.0.is_empty()
+    version.is_strong() && tag_of(stat).eq(version.tag().bytes())
 }
 
-fn spell(stat: &Stat, tag: &mut impl Write) -> fmt::Result {
-    write!(
-        tag,
-        "{:x}-{:x}.{:x}-{:x}.{:x}-{:x}",
-        stat.st_ino, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec, stat.st_size,
-    )
+/// The tag of a file's version: six hexadecimal numbers. Every read of a cached value compares one, and `format!` takes several
+/// times as long.
+fn tag_of(stat: &Stat) -> impl Iterator<Item = u8> {
+    let numbers = [
+        (None, bits(stat.st_ino)),
+        (Some(b'-'), bits(stat.st_mtime)),
+        (Some(b'.'), bits(stat.st_mtime_nsec)),
+        (Some(b'-'), bits(stat.st_ctime)),
+        (Some(b'.'), bits(stat.st_ctime_nsec)),
+        (Some(b'-'), bits(stat.st_size)),
+    ];
+    numbers.into_iter().flat_map(|(separator, number)| separator.into_iter().chain(hexadecimal(number)))
 }
 
-/// The rest of a text, after the prefix that was written so far.
-struct Rest<'a>(&'a str);
+/// The bits of a number: systems differ in the types of its fields.
+fn bits(number: impl Into<i128>) -> u64 {
+    u64::try_from(number.into() & i128::from(u64::MAX)).unwrap_or(u64::MAX)
+}
 
-impl Write for Rest<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0 = self.0.strip_prefix(text).ok_or(fmt::Error)?;
-        Ok(())
-    }
+/// A number in hexadecimal digits, without leading zeros.
+fn hexadecimal(number: u64) -> impl Iterator<Item = u8> {
+    let digits = number.checked_ilog(16).map_or(1, |last| last + 1);
+    (0..digits).rev().map(move |place| match number >> (4 * place) & 0xf {
+        digit @ 0..=9 => b'0' + u8::try_from(digit).unwrap_or(0),
+        digit => b'a' + u8::try_from(digit - 10).unwrap_or(0),
+    })
 }
 
 fn modified_of(stat: &Stat) -> Option<SystemTime> {
@@ -111,6 +116,32 @@ pub(super) fn timespec(time: SystemTime) -> Timespec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tag_has_inode_times_and_size_in_hexadecimal() {
+        let mut stat = rustix::fs::stat("/").unwrap();
+        for (size, modified) in [(0, 1), (15, -1), (16, i64::MAX), (i64::MAX, i64::MIN)] {
+            (stat.st_size, stat.st_mtime) = (size, modified);
+            let text = format!(
+                "{:x}-{:x}.{:x}-{:x}.{:x}-{:x}",
+                stat.st_ino,
+                stat.st_mtime,
+                stat.st_mtime_nsec,
+                stat.st_ctime,
+                stat.st_ctime_nsec,
+                stat.st_size
+            );
+            let version = version_of(&FileState { stat, is_settled: true });
+            assert_eq!(version.tag(), text);
+            assert!(is_version_of(&version, &stat));
+            for other in
+                [text.clone() + "0", format!("0{text}"), text.to_uppercase() + "A", text[1..].to_owned()]
+            {
+                assert!(!is_version_of(&Version::strong(&other), &stat), "{other}");
+            }
+            assert!(!is_version_of(&version_of(&FileState { stat, is_settled: false }), &stat));
+        }
+    }
 
     #[test]
     fn no_two_writes_get_the_same_time() {

@@ -39,7 +39,8 @@ pub fn kerchunk_document(url: &str) -> Option<&str> {
 }
 
 /// The URL of the document or repository that the references of a mount are in, if its URL names one.
-pub(super) fn references_of(url: &str) -> Option<&str> {
+#[must_use]
+pub fn references_of(url: &str) -> Option<&str> {
     kerchunk_document(url).or_else(|| icechunk_repository(url))
 }
 
@@ -68,7 +69,10 @@ pub(super) fn bucket_and_prefix(url: &str) -> (&str, &str) {
 }
 
 /// The path that a URL names on this machine; `None` for a URL with another scheme than `file`.
-pub(super) fn local_path(url: &str) -> Result<Option<PathBuf>, OpenError> {
+///
+/// # Errors
+/// [`OpenError::InvalidUrl`] for a URL of this scheme without an absolute path.
+pub fn local_path(url: &str) -> Result<Option<PathBuf>, OpenError> {
     match url.split_once("://") {
         None => Ok(Some(PathBuf::from(url))),
         Some((scheme, _)) if scheme.eq_ignore_ascii_case(FILE) => {

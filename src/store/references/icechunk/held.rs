@@ -20,6 +20,8 @@ use crate::store::container::{ContainerBudget, ContainerError as _};
 use crate::store::references::ReferenceError;
 use crate::store::{ByteRange, SharedStore, StoreError};
 
+/// The directory of snapshots.
+pub(super) const SNAPSHOTS: &str = "snapshots/";
 /// The most files that are held at one time.
 const MAX_HELD: usize = 256;
 /// The most files that are read at one time.
@@ -48,7 +50,7 @@ trait Kind: Sized + Send + Sync + 'static {
 
 impl Kind for RepositorySnapshot {
     const KIND: FileKind = FileKind::Snapshot;
-    const DIRECTORY: &'static str = "snapshots";
+    const DIRECTORY: &'static str = SNAPSHOTS;
 
     fn parse(file: &Bytes, id: ObjectId, budget: &ContainerBudget) -> Result<Self, ReferenceError> {
         Self::parse(file, id, budget)
@@ -65,7 +67,7 @@ impl Kind for RepositorySnapshot {
 
 impl Kind for ChunkManifest {
     const KIND: FileKind = FileKind::Manifest;
-    const DIRECTORY: &'static str = "manifests";
+    const DIRECTORY: &'static str = "manifests/";
 
     fn parse(file: &Bytes, id: ObjectId, budget: &ContainerBudget) -> Result<Self, ReferenceError> {
         Self::parse(file, id, budget)
@@ -140,6 +142,12 @@ impl HeldFiles {
         drop(evicted);
     }
 
+    /// Evicts all snapshots but those that are to be kept.
+    pub(super) fn retain_snapshots(&self, is_kept: impl Fn(&ObjectId) -> bool) {
+        let mut parts = self.lock();
+        parts.retain(|held| held.kind != FileKind::Snapshot || is_kept(&held.id));
+    }
+
     /// Evicts what was not used for the longest time. `false` if nothing is held.
     pub(super) fn evict(&self) -> bool {
         let mut parts = self.lock();
@@ -183,7 +191,7 @@ impl HeldFiles {
         if self.find::<RepositorySnapshot>(id).is_some() {
             return Ok(true);
         }
-        let Ok(key) = StoreKey::parse(&format!("{}/{id}", RepositorySnapshot::DIRECTORY)) else {
+        let Ok(key) = StoreKey::parse(&format!("{}{id}", RepositorySnapshot::DIRECTORY)) else {
             return Ok(false);
         };
         Ok(self.inner.head(&key).await?.is_some())
@@ -231,7 +239,7 @@ impl HeldFiles {
     }
 
     async fn read<T: Kind>(&self, id: ObjectId) -> Result<Option<T>, StoreError> {
-        let Ok(key) = StoreKey::parse(&format!("{}/{id}", T::DIRECTORY)) else { return Ok(None) };
+        let Ok(key) = StoreKey::parse(&format!("{}{id}", T::DIRECTORY)) else { return Ok(None) };
         let Some(value) = self.inner.get(&key, ByteRange::Whole, None).await? else { return Ok(None) };
         let size = value.info.size;
         // Held until the file is parsed.

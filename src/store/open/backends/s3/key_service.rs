@@ -14,6 +14,9 @@ use super::container::ContainerToken;
 use crate::store::object::Connector;
 use crate::store::open::metadata_service::MAX_ANSWER_BYTES;
 
+/// Codes of failures are words such as `InvalidIdentityToken`.
+const MAX_CODE_BYTES: usize = 64;
+
 /// Why an answer is not used.
 #[derive(Debug, thiserror::Error)]
 enum AnswerError {
@@ -69,6 +72,10 @@ impl HttpService for KeyService {
         let is_name = is_answered_with_a_name(request.uri().path());
         let (parts, body) = self.connector.call(request).await?.into_parts();
         let mut bytes = bytes_of(body).await?;
+        if !parts.status.is_success() {
+            // It becomes a part of the error, which is logged, and some services repeat the request in it, with its secrets.
+            bytes = code_of(&bytes).to_owned();
+        }
         if is_name && parts.status.is_success() {
             bytes = checked_name(&bytes)?;
         }
@@ -88,6 +95,15 @@ async fn bytes_of(body: HttpResponseBody) -> Result<Vec<u8>, HttpError> {
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
+}
+
+/// The code in the document of a failure, in letters alone; empty if there is none.
+fn code_of(document: &[u8]) -> &[u8] {
+    let document = std::str::from_utf8(document).unwrap_or_default();
+    let code = document.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+    let code = code.map_or("", |(code, _)| code);
+    let is_word = code.len() <= MAX_CODE_BYTES && code.bytes().all(|byte| byte.is_ascii_alphabetic());
+    if is_word { code.as_bytes() } else { b"" }
 }
 
 /// Whether a path of the metadata service is answered with a text that the client sends back, in a header or a URL.
@@ -112,6 +128,19 @@ mod tests {
         assert_eq!(bytes_of(answer(MAX_ANSWER_BYTES)).await.unwrap().len(), MAX_ANSWER_BYTES);
         let error = bytes_of(answer(MAX_ANSWER_BYTES + 1)).await.unwrap_err();
         assert!(error.to_string().contains("more than 65536 bytes"), "{error}");
+    }
+
+    #[test]
+    fn of_a_failure_only_its_code_is_passed_on() {
+        let document = |code: &str| {
+            format!("<ErrorResponse><Error><Code>{code}</Code><Message>WebIdentityToken=secret</Message>")
+        };
+        assert_eq!(code_of(document("InvalidIdentityToken").as_bytes()), b"InvalidIdentityToken");
+        for odd in ["", "a=b", "a b", &"x".repeat(MAX_CODE_BYTES + 1)] {
+            assert_eq!(code_of(document(odd).as_bytes()), b"", "{odd}");
+        }
+        assert_eq!(code_of(b"POST /?WebIdentityToken=secret"), b"");
+        assert_eq!(code_of(b"<Code>\xff</Code>"), b"");
     }
 
     #[test]
