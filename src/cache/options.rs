@@ -35,9 +35,10 @@ pub struct CacheOptions {
     /// their mounts. A zip file whose directory does not fit is 501 `over-budget`, and its mount is not ready.
     #[serde(with = "crate::units::size")]
     pub zip_directory_size: u64,
-    /// Documents of references (kerchunk), for all mounts together: 32 bytes for each reference, its key, and each URL once; while
-    /// a document is read, also the document. They stay in memory as long as their mounts. A document that does not fit is 502
-    /// `references-refused`, and its mount is not ready.
+    /// Documents of references (kerchunk), and snapshots and manifests of Icechunk repositories, for all mounts together. Of a document,
+    /// 32 bytes for each reference, its key, and each URL once; while it is read, also the document. Documents stay in memory as
+    /// long as their mounts; snapshots and manifests are evicted for others. What does not fit is 502 `references-refused`, and the
+    /// mount of such a document is not ready.
     #[serde(with = "crate::units::size")]
     pub references_size: u64,
     /// The cache on a local disk.

@@ -336,6 +336,8 @@ impl Staleness {
     fn record_failure(&self, mount: &str) {
         let before = self.state().next_attempt.replace(Instant::now() + RETRY);
         if before.is_none() {
+            // Without what the name in caches has behind the mount's own since a reload.
+            let mount = mount.split('#').next();
             tracing::warn!(
                 mount,
                 "the backend fails or is slow: what was read before is served as far as it is known"

@@ -24,7 +24,7 @@ pub enum CachePolicy {
 /// A text that is no cache policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not `always`, `immutable`, `uncached` or `ttl:` and a time such as `500ms`, `60s`, `5m` or `1h`"
+    "`{0}` is not `always`, `immutable`, `uncached` or `ttl:` and a time such as `500ms`, `60s`, `5m` or `1h`; `always` and `ttl:` may have `, stale:` and a time after them"
 )]
 pub struct CachePolicyError(String);
 

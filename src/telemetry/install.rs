@@ -21,6 +21,8 @@ use super::text_format::TextFormat;
 const SPAN_TARGET: &str = "zarrd::span";
 /// The `tracing` target of the audit log.
 const AUDIT_TARGET: &str = "zarrd::audit";
+/// The `tracing` target of the client of object stores.
+const OBJECT_STORE: &str = "object_store";
 /// Maximum time for the flush of queued lines, and of queued spans, at exit.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -45,6 +47,9 @@ impl Telemetry {
         // `config` has validated the levels; should the two parsers ever disagree, log at INFO.
         let filter: Targets = log.level.parse().unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
         let filter = filter.with_target(SPAN_TARGET, LevelFilter::OFF);
+        // It says of each retry that there is one, without the mount; the failure has a line of its own.
+        let is_usual = filter.default_level() == Some(LevelFilter::INFO) && !log.level.contains(OBJECT_STORE);
+        let filter = if is_usual { filter.with_target(OBJECT_STORE, Level::WARN) } else { filter };
         let audit = audit_file.map(LogWriter::start);
         let filter = match &audit {
             Some(_) => filter.with_target(AUDIT_TARGET, LevelFilter::OFF),
