@@ -94,6 +94,7 @@ impl Pins {
             && when >= mount.store.freshness_horizon(now)
             && when < now
         {
+            self.keep(&name);
             return Ok(Some(id));
         }
         let request = resolved_by(Arc::clone(&self.resolved), Arc::clone(mount), name.clone());

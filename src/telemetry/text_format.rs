@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::registry::LookupSpan;
 use zarrd::units::time::rfc3339;
 
-/// The capacity for a line, which that of a request does not exceed.
+/// The capacity for a line: enough for most requests.
 const LINE_BYTES: usize = 256;
 
 /// The human-readable log format.

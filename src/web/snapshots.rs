@@ -98,8 +98,8 @@ struct AskedVersion {
     is_document: bool,
     /// Whether the response is of the place alone.
     has_location: bool,
-    /// Whether the path alone says of which version the response is: not that of a bucket, where the query has a prefix, nor where
-    /// the body has keys.
+    /// Whether the path alone says of which version the response is. In listings of `/s3` the query may name one, and in requests for
+    /// several keys or nodes the body.
     has_one_snapshot: bool,
 }
 

@@ -20,8 +20,6 @@ use crate::store::container::{ContainerBudget, ContainerError as _};
 use crate::store::references::ReferenceError;
 use crate::store::{ByteRange, SharedStore, StoreError};
 
-/// The directory of snapshots.
-pub(super) const SNAPSHOTS: &str = "snapshots/";
 /// The most files that are held at one time.
 const MAX_HELD: usize = 256;
 /// The most files that are read at one time.
@@ -50,7 +48,7 @@ trait Kind: Sized + Send + Sync + 'static {
 
 impl Kind for RepositorySnapshot {
     const KIND: FileKind = FileKind::Snapshot;
-    const DIRECTORY: &'static str = SNAPSHOTS;
+    const DIRECTORY: &'static str = "snapshots";
 
     fn parse(file: &Bytes, id: ObjectId, budget: &ContainerBudget) -> Result<Self, ReferenceError> {
         Self::parse(file, id, budget)
@@ -67,7 +65,7 @@ impl Kind for RepositorySnapshot {
 
 impl Kind for ChunkManifest {
     const KIND: FileKind = FileKind::Manifest;
-    const DIRECTORY: &'static str = "manifests/";
+    const DIRECTORY: &'static str = "manifests";
 
     fn parse(file: &Bytes, id: ObjectId, budget: &ContainerBudget) -> Result<Self, ReferenceError> {
         Self::parse(file, id, budget)
@@ -142,12 +140,6 @@ impl HeldFiles {
         drop(evicted);
     }
 
-    /// Evicts all snapshots but those that are to be kept.
-    pub(super) fn retain_snapshots(&self, is_kept: impl Fn(&ObjectId) -> bool) {
-        let mut parts = self.lock();
-        parts.retain(|held| held.kind != FileKind::Snapshot || is_kept(&held.id));
-    }
-
     /// Evicts what was not used for the longest time. `false` if nothing is held.
     pub(super) fn evict(&self) -> bool {
         let mut parts = self.lock();
@@ -188,10 +180,12 @@ impl HeldFiles {
 
     /// Whether a snapshot has a file.
     pub(super) async fn has_snapshot_file(&self, id: ObjectId) -> Result<bool, StoreError> {
-        if self.find::<RepositorySnapshot>(id).is_some() {
-            return Ok(true);
-        }
-        let Ok(key) = StoreKey::parse(&format!("{}{id}", RepositorySnapshot::DIRECTORY)) else {
+        Ok(self.find::<RepositorySnapshot>(id).is_some() || self.stores_snapshot(id).await?)
+    }
+
+    /// Whether the backend has the file of a snapshot.
+    pub(super) async fn stores_snapshot(&self, id: ObjectId) -> Result<bool, StoreError> {
+        let Ok(key) = StoreKey::parse(&format!("{}/{id}", RepositorySnapshot::DIRECTORY)) else {
             return Ok(false);
         };
         Ok(self.inner.head(&key).await?.is_some())
@@ -239,7 +233,7 @@ impl HeldFiles {
     }
 
     async fn read<T: Kind>(&self, id: ObjectId) -> Result<Option<T>, StoreError> {
-        let Ok(key) = StoreKey::parse(&format!("{}{id}", T::DIRECTORY)) else { return Ok(None) };
+        let Ok(key) = StoreKey::parse(&format!("{}/{id}", T::DIRECTORY)) else { return Ok(None) };
         let Some(value) = self.inner.get(&key, ByteRange::Whole, None).await? else { return Ok(None) };
         let size = value.info.size;
         // Held until the file is parsed.

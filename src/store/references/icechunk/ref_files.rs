@@ -1,22 +1,20 @@
 //! [`RefFiles`]: the branches and tags of a repository in version 1, each of which has a file, and what they lead to.
 //!
 //! A snapshot is listed if a branch or tag leads to it, so their histories are followed: all heads before any parent, and from
-//! there on one parent after the other. The parent of a snapshot is read once and again if its file has changed: to expire
-//! snapshots, programs write the oldest that they keep again, without its parent. Callers that come while a history is followed
-//! wait for that. Branches, tags and the files of snapshots are listed again after [`LISTED_FOR`], so that requests for snapshots
-//! that are not there cost one request each.
+//! there on one parent after the other. What a snapshot was made from never changes, so it is read once; callers that come
+//! while a history is followed wait for that. Branches and tags are listed again after [`LISTED_FOR`], so that requests for
+//! snapshots that are not there cost one request each.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
-use futures::future::{join, try_join, try_join_all};
+use futures::future::{join, try_join_all};
 use futures::stream::{StreamExt, iter};
 use serde::Deserialize;
 
-use super::held::{HeldFiles, SNAPSHOTS};
+use super::held::HeldFiles;
 use super::history::History;
 use super::id::ObjectId;
 use super::repository::{NamedSnapshot, SnapshotInfo};
@@ -34,8 +32,6 @@ const MAX_REF_BYTES: u64 = 4096;
 pub(super) const MAX_HISTORY: usize = if cfg!(test) { 64 } else { 4096 };
 /// The most branches and tags.
 const MAX_REFS: usize = 4096;
-/// The most files of snapshots that are listed; of more it is not noticed that one changes.
-const MAX_FILES: usize = 2 * MAX_HISTORY;
 /// The most files that are read at one time.
 const CONCURRENCY: usize = 8;
 /// How long a list of the branches and tags is used to find a snapshot.
@@ -56,21 +52,15 @@ pub(super) struct RefFiles {
     known: Mutex<HashMap<PinnedVersion, (ObjectId, Instant)>>,
     /// Locked while a history is followed.
     followed: tokio::sync::Mutex<Followed>,
-    hashes: RandomState,
 }
 
 /// What is known of histories.
 #[derive(Debug, Default)]
 struct Followed {
     parents: HashMap<ObjectId, SnapshotInfo>,
-    /// The files of snapshots when they were listed last.
-    files: SnapshotFiles,
     reserved: Option<ContainerReservation>,
     walk: Option<Walk>,
 }
-
-/// The files of snapshots, each with a hash of its version.
-type SnapshotFiles = HashMap<ObjectId, u64>;
 
 /// The way from all branches and tags to their first ancestors, as far as it was taken.
 #[derive(Debug)]
@@ -93,8 +83,7 @@ struct Refs {
 
 impl RefFiles {
     pub(super) fn new(inner: SharedStore, budget: ContainerBudget) -> Self {
-        let (known, followed, hashes) = (Mutex::default(), tokio::sync::Mutex::default(), RandomState::new());
-        Self { inner, budget, known, followed, hashes }
+        Self { inner, budget, known: Mutex::default(), followed: tokio::sync::Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<PinnedVersion, (ObjectId, Instant)>> {
@@ -134,7 +123,14 @@ impl RefFiles {
         let found = match version {
             PinnedVersion::Branch(name) => self.file("branch", name).await?,
             PinnedVersion::Tag(name) => self.tag(name).await?,
-            PinnedVersion::Snapshot(id) => self.is_listed(held, *id).await?.then_some(*id),
+            PinnedVersion::Snapshot(id) => {
+                let is_listed = self.is_listed(held, *id).await?;
+                // What was there before may have expired: the snapshot after it is then written again, without its parent, which is not
+                // noticed here, but its file is deleted sooner or later.
+                let is_known = self.known(version).is_some();
+                let is_there = is_listed && (!is_known || held.stores_snapshot(*id).await?);
+                is_there.then_some(*id)
+            }
         };
         if version.is_fixed() {
             match found {
@@ -203,33 +199,14 @@ impl RefFiles {
         Ok(refs)
     }
 
-    /// The files of snapshots; `None` if there are too many.
-    async fn snapshot_files(&self) -> Result<Option<SnapshotFiles>, StoreError> {
-        let mut files = SnapshotFiles::new();
-        let Ok(directory) = StorePrefix::parse(SNAPSHOTS) else { return Ok(None) };
-        let mut entries = self.inner.list_dir_after(&directory, "");
-        while let Some(entry) = entries.try_next().await? {
-            let DirEntry::Key(entry) = entry else { continue };
-            let Some(id) = ObjectId::parse(entry.key.name()) else { continue };
-            if files.len() >= MAX_FILES {
-                return Ok(None);
-            }
-            files.insert(id, self.hashes.hash_one(entry.info.version.tag()));
-        }
-        Ok(Some(files))
-    }
-
     /// Whether a branch or tag leads to a snapshot.
     async fn is_listed(&self, held: &HeldFiles, id: ObjectId) -> Result<bool, StoreError> {
         let followed = &mut *self.followed.lock().await;
         let is_recent = |walk: &Walk| walk.listed.elapsed() < LISTED_FOR;
         if !followed.walk.as_ref().is_some_and(is_recent) {
             let listed = Instant::now();
-            match try_join(self.refs(), self.snapshot_files()).await {
-                Ok((refs, files)) => {
-                    followed.evict_changed(held, files);
-                    followed.walk = Some(Walk::new(&refs, listed));
-                }
+            match self.refs().await {
+                Ok(refs) => followed.walk = Some(Walk::new(&refs, listed)),
                 Err(StoreError::NotListable) => return self.is_there_unlisted(held, id).await,
                 Err(error) => return Err(error),
             }
@@ -276,7 +253,7 @@ impl RefFiles {
         followed: &mut Followed,
         wanted: Option<ObjectId>,
     ) -> Result<(), StoreError> {
-        let Followed { parents, reserved, walk, .. } = followed;
+        let Followed { parents, reserved, walk } = followed;
         let Some(walk) = walk else { return Ok(()) };
         if parents.len() >= 2 * MAX_HISTORY {
             parents.clear();
@@ -314,10 +291,8 @@ impl RefFiles {
 
     /// The branches and tags, and the snapshots that they lead to.
     pub(super) async fn history(&self, held: &HeldFiles) -> Result<History, StoreError> {
-        let listed = Instant::now();
-        let (refs, files) = try_join(self.refs(), self.snapshot_files()).await?;
+        let (listed, refs) = (Instant::now(), self.refs().await?);
         let followed = &mut *self.followed.lock().await;
-        followed.evict_changed(held, files);
         followed.walk = Some(Walk::new(&refs, listed));
         self.follow(held, followed, None).await?;
         let mut history = refs.named;
@@ -325,17 +300,6 @@ impl RefFiles {
             history.snapshots.extend(walk.seen.iter().filter_map(|id| followed.parents.get(id).cloned()));
         }
         Ok(history)
-    }
-}
-
-impl Followed {
-    /// Evicts snapshots whose files have changed or are gone since they were listed before.
-    fn evict_changed(&mut self, held: &HeldFiles, files: Option<SnapshotFiles>) {
-        let Some(files) = files else { return };
-        let is_same = |id: &ObjectId| files.get(id).is_some_and(|file| self.files.get(id) == Some(file));
-        self.parents.retain(|id, _| is_same(id));
-        held.retain_snapshots(is_same);
-        self.files = files;
     }
 }
 

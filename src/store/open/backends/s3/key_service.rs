@@ -74,7 +74,7 @@ impl HttpService for KeyService {
         let mut bytes = bytes_of(body).await?;
         if !parts.status.is_success() {
             // It becomes a part of the error, which is logged, and some services repeat the request in it, with its secrets.
-            bytes = code_of(&bytes).to_owned();
+            bytes = code_of(&bytes).into_bytes();
         }
         if is_name && parts.status.is_success() {
             bytes = checked_name(&bytes)?;
@@ -97,13 +97,18 @@ async fn bytes_of(body: HttpResponseBody) -> Result<Vec<u8>, HttpError> {
     Ok(bytes)
 }
 
-/// The code in the document of a failure, in letters alone; empty if there is none.
-fn code_of(document: &[u8]) -> &[u8] {
-    let document = std::str::from_utf8(document).unwrap_or_default();
-    let code = document.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
-    let code = code.map_or("", |(code, _)| code);
-    let is_word = code.len() <= MAX_CODE_BYTES && code.bytes().all(|byte| byte.is_ascii_alphabetic());
-    if is_word { code.as_bytes() } else { b"" }
+/// The code in the document of a failure, in XML or JSON, in letters alone; empty if there is none.
+fn code_of(document: &[u8]) -> String {
+    let text = std::str::from_utf8(document).unwrap_or_default();
+    let code = text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+    let code = code.map(|(code, _)| code.to_owned()).or_else(|| {
+        let document: serde_json::Value = serde_json::from_str(text).ok()?;
+        let code = document.get("code").or_else(|| document.get("Code"))?;
+        code.as_str().map(str::to_owned)
+    });
+    let is_word =
+        |code: &String| code.len() <= MAX_CODE_BYTES && code.bytes().all(|byte| byte.is_ascii_alphabetic());
+    code.filter(is_word).unwrap_or_default()
 }
 
 /// Whether a path of the metadata service is answered with a text that the client sends back, in a header or a URL.
@@ -135,12 +140,13 @@ mod tests {
         let document = |code: &str| {
             format!("<ErrorResponse><Error><Code>{code}</Code><Message>WebIdentityToken=secret</Message>")
         };
-        assert_eq!(code_of(document("InvalidIdentityToken").as_bytes()), b"InvalidIdentityToken");
+        assert_eq!(code_of(document("InvalidIdentityToken").as_bytes()), "InvalidIdentityToken");
+        assert_eq!(code_of(br#"{"code":"AccessDenied","message":"token=secret"}"#), "AccessDenied");
         for odd in ["", "a=b", "a b", &"x".repeat(MAX_CODE_BYTES + 1)] {
-            assert_eq!(code_of(document(odd).as_bytes()), b"", "{odd}");
+            assert_eq!(code_of(document(odd).as_bytes()), "", "{odd}");
         }
-        assert_eq!(code_of(b"POST /?WebIdentityToken=secret"), b"");
-        assert_eq!(code_of(b"<Code>\xff</Code>"), b"");
+        assert_eq!(code_of(b"POST /?WebIdentityToken=secret"), "");
+        assert_eq!(code_of(b"<Code>\xff</Code>"), "");
     }
 
     #[test]
