@@ -53,14 +53,14 @@ impl SnapshotHeaders {
         };
         if asked.version().is_fixed() {
             let is_immutable = asked.is_value && asked.mount.store.is_closed();
-            let snapshot = asked.has_one_snapshot.then_some(snapshot);
+            let snapshot = is_named_by_path(spec).then_some(snapshot);
             return Ok(Some(Self { snapshot, location: None, is_immutable }));
         }
         let pinned = state.pins.mounts(&state.mounts, &asked.mount, asked.named.as_ref(), snapshot);
         let Some(pinned) = pinned else { return Ok(None) };
         let location = asked.location(request, snapshot);
         request.extensions_mut().insert::<PinnedMounts>(pinned);
-        let snapshot = asked.has_one_snapshot.then_some(snapshot);
+        let snapshot = is_named_by_path(spec).then_some(snapshot);
         Ok(Some(Self { snapshot, location, is_immutable: false }))
     }
 
@@ -98,9 +98,6 @@ struct AskedVersion {
     is_document: bool,
     /// Whether the response is of the place alone.
     has_location: bool,
-    /// Whether the path alone says of which version the response is. In listings of `/s3` the query may name one, and in requests for
-    /// several keys or nodes the body.
-    has_one_snapshot: bool,
 }
 
 impl AskedVersion {
@@ -148,7 +145,6 @@ impl AskedVersion {
             named: PinnedVersion::of_text(place),
             place: place.to_owned(),
             has_location: has_place && spec.template != VERSIONS.template,
-            has_one_snapshot: !matches!(spec.resource, Resource::Bucket | Resource::Keys | Resource::Nodes),
             mount,
             served,
             is_value,
@@ -212,6 +208,12 @@ impl AskedVersion {
         }
         HeaderValue::try_from(text).ok()
     }
+}
+
+/// Whether the path alone says of which version a response is. In listings of `/s3` the query may name one, and in requests for
+/// several keys or nodes the body.
+fn is_named_by_path(spec: Option<&'static RouteSpec>) -> bool {
+    !spec.is_some_and(|spec| matches!(spec.resource, Resource::Bucket | Resource::Keys | Resource::Nodes))
 }
 
 /// The key, prefix or path that a target names, as text.
