@@ -42,8 +42,8 @@ pub(super) fn is_version_of(version: &Version, stat: &Stat) -> bool {
     version.is_strong() && tag_of(stat).eq(version.tag().bytes())
 }
 
-/// The tag of a file's version: six hexadecimal numbers. Every read of a cached value compares one, and `format!` takes several
-/// times as long.
+/// The tag of a file's version: six hexadecimal numbers. Every read of a cached value compares one, so it is not formatted into
+/// memory for that.
 fn tag_of(stat: &Stat) -> impl Iterator<Item = u8> {
     let numbers = [
         (None, bits(stat.st_ino)),
