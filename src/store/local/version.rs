@@ -33,7 +33,9 @@ pub(super) fn size_of(stat: &Stat) -> u64 {
 }
 
 fn version_of(FileState { stat, is_settled }: &FileState) -> Version {
-    let tag: String = tag_of(stat).map(char::from).collect();
+    // Six numbers of 64 bits and their separators: every read from a file makes one.
+    let mut tag = String::with_capacity(6 * 17);
+    tag.extend(tag_of(stat).map(char::from));
     if *is_settled { Version::strong(&tag) } else { Version::unsettled(&tag) }
 }
 
