@@ -47,6 +47,11 @@ pub enum ReferenceError {
     /// A file of an Icechunk repository is not one, or contradicts itself.
     #[error("the Icechunk repository is refused: {0}")]
     Repository(&'static str),
+    /// A snapshot of an Icechunk repository has two nodes at the path that was asked for.
+    #[error(
+        "the snapshot of the Icechunk repository has two nodes at this path, and does not say which is meant"
+    )]
+    TwoNodes,
     /// The repository has a version of the format that is not known.
     #[error(
         "the Icechunk repository is refused: version {found} of its format is not supported, only 1 and 2 are"
@@ -225,7 +230,7 @@ impl Classify for ReferenceError {
             | Self::SpecVersion { .. }
             | Self::OverBudget { .. } => ErrorClass::ReferencesRefused,
             Self::Refused { .. } => ErrorClass::ReferenceRefused,
-            Self::Broken { .. } => ErrorClass::ReferenceBroken,
+            Self::TwoNodes | Self::Broken { .. } => ErrorClass::ReferenceBroken,
             Self::Cpu(error) => error.class(),
         }
     }

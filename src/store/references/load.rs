@@ -55,6 +55,7 @@ impl ContainerError for ReferenceError {
             Self::OverBudget { needed, limit } => needed > limit,
             Self::NoDocument
             | Self::NoRepository(_)
+            | Self::TwoNodes
             | Self::Refused { .. }
             | Self::Broken { .. }
             | Self::Cpu(_) => false,

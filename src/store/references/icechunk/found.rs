@@ -22,6 +22,8 @@ const FIXED: &str = "ice-";
 pub(super) enum Found {
     /// Bytes of a snapshot or a manifest.
     Bytes(Bytes),
+    /// The document of one of two nodes with the same path.
+    Ambiguous(Bytes),
     /// A chunk in a file.
     Chunk(ChunkReference),
 }
@@ -32,20 +34,30 @@ pub(super) fn is_fixed(version: &Version) -> bool {
 }
 
 /// The array and the place of the chunk that a key names: `PATH/c/0/1`.
-pub(super) fn chunk_of<'a>(snapshot: &'a RepositorySnapshot, key: &str) -> Option<(NodeOf<'a>, Vec<u32>)> {
+///
+/// # Errors
+/// [`ReferenceError::TwoNodes`], if there are two nodes at its path: either may be the array.
+fn chunk_of<'a>(
+    snapshot: &'a RepositorySnapshot,
+    key: &str,
+) -> Result<Option<(NodeOf<'a>, Vec<u32>)>, ReferenceError> {
     let mut rest = key;
     let mut places = Vec::new();
     loop {
         let (before, last) = rest.rsplit_once('/').unwrap_or(("", rest));
         if last == CHUNKS {
-            let node = snapshot.node(before).filter(|node| node.is_array)?;
+            let node = match snapshot.node(before) {
+                Some(node) if node.has_twin => return Err(ReferenceError::TwoNodes),
+                Some(node) if node.rank_if_array() == Some(places.len()) => node,
+                Some(_) | None => return Ok(None),
+            };
             places.reverse();
-            return (node.rank().ok()? == places.len()).then_some((node, places));
+            return Ok(Some((node, places)));
         }
-        let place: u32 = last.parse().ok()?;
+        let Ok(place) = last.parse::<u32>() else { return Ok(None) };
         // One spelling of each number.
         if before.is_empty() || place.to_string() != last {
-            return None;
+            return Ok(None);
         }
         places.push(place);
         rest = before;
@@ -63,11 +75,13 @@ pub(super) async fn find(
         path => path.strip_suffix('/'),
     });
     if let Some(path) = path {
-        let node = snapshot.node(path);
-        // A copy: what is cached of it would keep all of the snapshot.
-        return Ok(node.map(|node| Found::Bytes(Bytes::copy_from_slice(&snapshot.document(&node)))));
+        return Ok(snapshot.node(path).map(|node| {
+            // A copy: what is cached of it would keep all of the snapshot.
+            let document = Bytes::copy_from_slice(&snapshot.document(&node));
+            if node.has_twin { Found::Ambiguous(document) } else { Found::Bytes(document) }
+        }));
     }
-    let Some((node, places)) = chunk_of(snapshot, key) else { return Ok(None) };
+    let Some((node, places)) = chunk_of(snapshot, key)? else { return Ok(None) };
     let id = node.id().map_err(ReferenceError::from)?;
     let mut manifest = None;
     for known in node.all_manifests() {
@@ -97,6 +111,9 @@ pub(super) struct Places {
 impl Places {
     /// Size and version of what was found.
     pub(super) async fn info(&self, found: &Found) -> Result<ValueInfo, StoreError> {
+        if let Found::Ambiguous(_) = found {
+            return Err(ReferenceError::TwoNodes.into());
+        }
         let known = known_info(found);
         let Found::Chunk(ChunkReference::Virtual { url, offset, length, checksum }) = found else {
             return known.ok_or(StoreError::WrongLength);
@@ -113,8 +130,12 @@ impl Places {
         virtual_info((url, *offset, *length), checksum.as_ref(), &referent)
     }
 
-    /// Size and version of what was found, as listings have it: also of a chunk that is refused, whose reference has its length.
+    /// Size and version of what was found, as listings have it: also of what is refused to reads, a chunk whose reference has its
+    /// length or the document of one of two nodes.
     pub(super) async fn listed_info(&self, found: &Found) -> Result<ValueInfo, StoreError> {
+        if let Found::Ambiguous(document) = found {
+            return Ok(bytes_info(document));
+        }
         let outcome = self.info(found).await;
         if let Err(StoreError::References(ReferenceError::Refused { .. })) = outcome
             && let Found::Chunk(ChunkReference::Virtual { url, offset, length, .. }) = found
@@ -132,6 +153,7 @@ impl Places {
     pub(super) async fn read(&self, found: &Found, range: ByteRange) -> Result<Value, StoreError> {
         let reference = match found {
             Found::Bytes(bytes) => return read::inline(bytes, bytes_info(bytes), range),
+            Found::Ambiguous(_) => return Err(ReferenceError::TwoNodes.into()),
             Found::Chunk(reference) => reference,
         };
         match reference {
@@ -178,7 +200,7 @@ fn known_info(found: &Found) -> Option<ValueInfo> {
             let text = format!("{url}\n{offset}\n{length}\n{tag}");
             Some(fixed_info(Version::from_own_text(text.as_bytes()).tag(), *length))
         }
-        Found::Chunk(ChunkReference::Virtual { .. }) => None,
+        Found::Ambiguous(_) | Found::Chunk(ChunkReference::Virtual { .. }) => None,
     }
 }
 

@@ -120,8 +120,14 @@ impl HeldFiles {
     }
 
     fn find<T: Kind>(&self, id: ObjectId) -> Option<Outcome<T>> {
+        self.find_read_within(id, Duration::MAX)
+    }
+
+    /// What was read of a file, at most so long ago.
+    fn find_read_within<T: Kind>(&self, id: ObjectId, age: Duration) -> Option<Outcome<T>> {
         let mut parts = self.lock();
-        let at = parts.iter().position(|held| held.kind == T::KIND && held.id == id)?;
+        let is_found = |held: &HeldPart| held.kind == T::KIND && held.id == id && held.read.elapsed() <= age;
+        let at = parts.iter().position(is_found)?;
         let found = parts.remove(at);
         let outcome = T::of(&found.part)?;
         if outcome.is_err() && found.read.elapsed() >= self.refused_for {
@@ -167,12 +173,14 @@ impl HeldFiles {
         self.get(id).await
     }
 
-    /// A snapshot that is needed once, so that none is evicted for it that is in use; `None` if there is no such file.
+    /// A snapshot that is needed once, so that none is evicted for it that is in use, as it was at most so long ago; `None` if there
+    /// is no such file.
     pub(super) async fn passing_snapshot(
         &self,
         id: ObjectId,
+        age: Duration,
     ) -> Result<Option<Arc<RepositorySnapshot>>, StoreError> {
-        match self.find(id) {
+        match self.find_read_within(id, age) {
             Some(outcome) => Ok(Some(outcome?)),
             None => Ok(self.read_evicting(id).await?.map(Arc::new)),
         }

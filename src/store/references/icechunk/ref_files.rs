@@ -1,8 +1,9 @@
 //! [`RefFiles`]: the branches and tags of a repository in version 1, each of which has a file, and what they lead to.
 //!
 //! A snapshot is listed if a branch or tag leads to it, so their histories are followed: all heads before any parent, and from
-//! there on one parent after the other. What a snapshot was made from never changes, so it is read once; callers that come
-//! while a history is followed wait for that. Branches and tags are listed again after [`LISTED_FOR`], so that requests for
+//! there on one parent after the other. Callers that come while a history is followed wait for that. The parent of a snapshot is
+//! read again after [`PARENTS_FOR`]: where Icechunk expires snapshots, it writes the oldest that it keeps again, without
+//! its parent. Branches and tags are listed again after [`LISTED_FOR`], so that requests for
 //! snapshots that are not there cost one request each.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -36,6 +37,8 @@ const MAX_REFS: usize = 4096;
 const CONCURRENCY: usize = 8;
 /// How long a list of the branches and tags is used to find a snapshot.
 const LISTED_FOR: Duration = Duration::from_secs(10);
+/// How long it is used which parents snapshots have, and how old the file may be that said so.
+const PARENTS_FOR: Duration = Duration::from_mins(30);
 
 /// What the file of a branch or tag has.
 #[derive(Deserialize)]
@@ -52,12 +55,15 @@ pub(super) struct RefFiles {
     known: Mutex<HashMap<PinnedVersion, (ObjectId, Instant)>>,
     /// Locked while a history is followed.
     followed: tokio::sync::Mutex<Followed>,
+    parents_for: Duration,
 }
 
 /// What is known of histories.
 #[derive(Debug, Default)]
 struct Followed {
     parents: HashMap<ObjectId, SnapshotInfo>,
+    /// When the first of them was read.
+    since: Option<Instant>,
     reserved: Option<ContainerReservation>,
     walk: Option<Walk>,
 }
@@ -75,6 +81,17 @@ struct Walk {
     is_cut: bool,
 }
 
+/// What a repository lists a snapshot as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ListedAs {
+    /// No branch or tag leads to it.
+    Nothing,
+    /// It is that of a branch or tag. Without a file of it, the repository is broken.
+    Head,
+    /// A head was made from it.
+    Ancestor,
+}
+
 /// All branches and tags that were listed.
 struct Refs {
     named: History,
@@ -83,7 +100,14 @@ struct Refs {
 
 impl RefFiles {
     pub(super) fn new(inner: SharedStore, budget: ContainerBudget) -> Self {
-        Self { inner, budget, known: Mutex::default(), followed: tokio::sync::Mutex::default() }
+        let (known, followed) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { inner, budget, known, followed, parents_for: PARENTS_FOR }
+    }
+
+    /// The same, where the parents of snapshots are read again after another time.
+    #[cfg(test)]
+    pub(super) fn with_parents_for(self, parents_for: Duration) -> Self {
+        Self { parents_for, ..self }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<PinnedVersion, (ObjectId, Instant)>> {
@@ -124,11 +148,14 @@ impl RefFiles {
             PinnedVersion::Branch(name) => self.file("branch", name).await?,
             PinnedVersion::Tag(name) => self.tag(name).await?,
             PinnedVersion::Snapshot(id) => {
-                let is_listed = self.is_listed(held, *id).await?;
-                // What was there before may have expired: the snapshot after it is then written again, without its parent, which is not
-                // noticed here, but its file is deleted sooner or later.
-                let is_known = self.known(version).is_some();
-                let is_there = is_listed && (!is_known || held.stores_snapshot(*id).await?);
+                let is_there = match self.listed_as(held, *id).await? {
+                    ListedAs::Nothing => false,
+                    ListedAs::Head => true,
+                    // It may have expired since its descendants were read, and its file have been deleted.
+                    ListedAs::Ancestor if self.known(version).is_some() => held.stores_snapshot(*id).await?,
+                    // Its file is needed next anyway.
+                    ListedAs::Ancestor => held.snapshot(*id).await?.is_some(),
+                };
                 is_there.then_some(*id)
             }
         };
@@ -200,46 +227,46 @@ impl RefFiles {
     }
 
     /// Whether a branch or tag leads to a snapshot.
-    async fn is_listed(&self, held: &HeldFiles, id: ObjectId) -> Result<bool, StoreError> {
+    async fn listed_as(&self, held: &HeldFiles, id: ObjectId) -> Result<ListedAs, StoreError> {
         let followed = &mut *self.followed.lock().await;
         let is_recent = |walk: &Walk| walk.listed.elapsed() < LISTED_FOR;
         if !followed.walk.as_ref().is_some_and(is_recent) {
             let listed = Instant::now();
             match self.refs().await {
-                Ok(refs) => followed.walk = Some(Walk::new(&refs, listed)),
-                Err(StoreError::NotListable) => return self.is_there_unlisted(held, id).await,
+                Ok(refs) => followed.begin(Walk::new(&refs, listed), self.parents_for),
+                Err(StoreError::NotListable) => return self.listed_as_without_list(held, id).await,
                 Err(error) => return Err(error),
             }
         }
-        let Some(walk) = &mut followed.walk else { return Ok(false) };
+        let Some(walk) = &mut followed.walk else { return Ok(ListedAs::Nothing) };
         walk.advance(&followed.parents);
-        if walk.seen.contains(&id) {
-            return Ok(true);
+        if let found @ (ListedAs::Head | ListedAs::Ancestor) = walk.listed_as(id) {
+            return Ok(found);
         }
         let is_complete = walk.next.is_empty() && !walk.is_cut;
         // Most that are asked for in vain do not exist at all.
         if is_complete || !held.has_snapshot_file(id).await? {
-            return Ok(false);
+            return Ok(ListedAs::Nothing);
         }
         self.follow(held, followed, Some(id)).await?;
-        match &followed.walk {
-            Some(walk) if walk.seen.contains(&id) => Ok(true),
-            Some(Walk { is_cut: true, .. }) => Err(ReferenceError::Repository(
+        let Some(walk) = &followed.walk else { return Ok(ListedAs::Nothing) };
+        match walk.listed_as(id) {
+            ListedAs::Nothing if walk.is_cut => Err(ReferenceError::Repository(
                 "more than 4096 snapshots, branches or tags of it would have to be read to find this one: name a branch or a tag",
             )
             .into()),
-            Some(_) | None => Ok(false),
+            found => Ok(found),
         }
     }
 
-    /// As [`RefFiles::is_listed`], at a backend that cannot list: of a snapshot that exists, that is known only if a branch or a
+    /// As [`RefFiles::listed_as`], at a backend that cannot list: of a snapshot that exists, that is known only if a branch or a
     /// tag was asked for that leads to it.
-    async fn is_there_unlisted(&self, held: &HeldFiles, id: ObjectId) -> Result<bool, StoreError> {
+    async fn listed_as_without_list(&self, held: &HeldFiles, id: ObjectId) -> Result<ListedAs, StoreError> {
         if self.known(&PinnedVersion::Snapshot(id)).is_some() {
-            return Ok(true);
+            return Ok(ListedAs::Ancestor);
         }
         if !held.has_snapshot_file(id).await? {
-            return Ok(false);
+            return Ok(ListedAs::Nothing);
         }
         let reason = "its version 1 and its backend cannot list branches and tags, so only snapshots that one was asked for \
              lead to are served: name a branch or a tag";
@@ -253,12 +280,9 @@ impl RefFiles {
         followed: &mut Followed,
         wanted: Option<ObjectId>,
     ) -> Result<(), StoreError> {
-        let Followed { parents, reserved, walk } = followed;
+        let Followed { parents, since, reserved, walk } = followed;
         let Some(walk) = walk else { return Ok(()) };
-        if parents.len() >= 2 * MAX_HISTORY {
-            parents.clear();
-            *reserved = None;
-        }
+        since.get_or_insert_with(Instant::now);
         let reserved = reserved.get_or_insert_with(|| self.budget.empty());
         loop {
             walk.advance(parents);
@@ -266,7 +290,8 @@ impl RefFiles {
                 return Ok(());
             }
             let ids: Vec<ObjectId> = walk.next.iter().copied().take(CONCURRENCY).collect();
-            let found = try_join_all(ids.iter().map(|id| held.passing_snapshot(*id))).await?;
+            let found =
+                try_join_all(ids.iter().map(|id| held.passing_snapshot(*id, self.parents_for))).await?;
             for (id, snapshot) in ids.into_iter().zip(found) {
                 walk.next.pop_front();
                 let Some(snapshot) = snapshot else {
@@ -293,13 +318,24 @@ impl RefFiles {
     pub(super) async fn history(&self, held: &HeldFiles) -> Result<History, StoreError> {
         let (listed, refs) = (Instant::now(), self.refs().await?);
         let followed = &mut *self.followed.lock().await;
-        followed.walk = Some(Walk::new(&refs, listed));
+        followed.begin(Walk::new(&refs, listed), self.parents_for);
         self.follow(held, followed, None).await?;
         let mut history = refs.named;
         if let Some(walk) = &followed.walk {
             history.snapshots.extend(walk.seen.iter().filter_map(|id| followed.parents.get(id).cloned()));
         }
         Ok(history)
+    }
+}
+
+impl Followed {
+    /// Begins to follow the histories of all branches and tags.
+    fn begin(&mut self, walk: Walk, parents_for: Duration) {
+        let is_old = self.since.is_some_and(|since| since.elapsed() >= parents_for);
+        if is_old || self.parents.len() >= 2 * MAX_HISTORY {
+            *self = Self::default();
+        }
+        self.walk = Some(walk);
     }
 }
 
@@ -313,6 +349,14 @@ impl Walk {
             seen: heads.clone(),
             heads,
             is_cut: refs.is_cut,
+        }
+    }
+
+    fn listed_as(&self, id: ObjectId) -> ListedAs {
+        match (self.seen.contains(&id), self.heads.contains(&id)) {
+            (false, _) => ListedAs::Nothing,
+            (true, true) => ListedAs::Head,
+            (true, false) => ListedAs::Ancestor,
         }
     }
 

@@ -77,6 +77,8 @@ struct NodeEntry {
     /// Where the table of the node is.
     table: u32,
     is_array: bool,
+    /// Whether another node has this path.
+    has_twin: bool,
 }
 
 /// A document, or all chunks of an array, in the order of keys.
@@ -93,6 +95,8 @@ pub(super) struct NodeOf<'a> {
     pub(super) path: &'a str,
     table: FlatTable<'a>,
     pub(super) is_array: bool,
+    /// Whether another node has this path: then neither is served, and it is unknown whether it is an array.
+    pub(super) has_twin: bool,
 }
 
 /// A manifest of an array, and the chunks that it has.
@@ -154,12 +158,14 @@ impl RepositorySnapshot {
     fn sort(&mut self) -> Result<(), ReferenceError> {
         let mut nodes = std::mem::take(&mut self.nodes);
         nodes.sort_unstable_by(|one, two| self.path(one).cmp(self.path(two)));
-        let twins = nodes.iter().zip(nodes.iter().skip(1));
-        for (one, two) in twins {
-            if self.path(one) == self.path(two) {
-                return Err(ReferenceError::Repository("a snapshot has two nodes at one path"));
+        // Icechunk itself commits such snapshots, where two sessions overwrite a node and one is rebased.
+        nodes.dedup_by(|twin, kept| {
+            let is_twin = self.path(twin) == self.path(kept);
+            if is_twin {
+                (kept.has_twin, kept.is_array) = (true, false);
             }
-        }
+            is_twin
+        });
         self.nodes = nodes;
         let mut keys = Vec::with_capacity(self.nodes.len().saturating_mul(2));
         for (index, entry) in self.nodes.iter().enumerate() {
@@ -205,7 +211,7 @@ impl RepositorySnapshot {
 
     fn node_of(&self, entry: &NodeEntry) -> Option<NodeOf<'_>> {
         let table = FlatTable::at(&self.opened.bytes, usize::try_from(entry.table).ok()?).ok()?;
-        Some(NodeOf { path: self.path(entry), table, is_array: entry.is_array })
+        Some(NodeOf { path: self.path(entry), table, is_array: entry.is_array, has_twin: entry.has_twin })
     }
 
     /// The node at a path.
@@ -252,7 +258,7 @@ impl NodeEntry {
             GROUP => false,
             _ => return Err(ReferenceError::Repository("a node is neither an array nor a group")),
         };
-        let node = NodeOf { path: relative, table, is_array };
+        let node = NodeOf { path: relative, table, is_array, has_twin: false };
         if is_array {
             let rank = node.rank()?;
             if rank > MAX_RANK {
@@ -268,7 +274,7 @@ impl NodeEntry {
                 }
             }
         }
-        Ok(Self { path, table: place(table.place())?, is_array })
+        Ok(Self { path, table: place(table.place())?, is_array, has_twin: false })
     }
 }
 
@@ -289,6 +295,11 @@ impl<'a> NodeOf<'a> {
             Some(shape) => Ok(shape.len()),
             None => Ok(data.vector(array::SHAPE, SHAPE_BYTES)?.ok_or(Malformed)?.len()),
         }
+    }
+
+    /// How many dimensions the node has, if it is an array.
+    pub(super) fn rank_if_array(&self) -> Option<usize> {
+        self.is_array.then(|| self.rank().ok()).flatten()
     }
 
     fn manifests(&self) -> Result<Vector<'a>, Malformed> {

@@ -88,6 +88,12 @@ impl Source {
         Self { fixed_for, ..self }
     }
 
+    /// The same, where the parents of snapshots are read again after another time.
+    #[cfg(test)]
+    pub(super) fn with_parents_for(self, parents_for: Duration) -> Self {
+        Self { refs: self.refs.with_parents_for(parents_for), ..self }
+    }
+
     /// The same, where what is refused is read again after another time.
     #[cfg(test)]
     pub(super) fn with_refused_for(self, refused_for: Duration) -> Self {

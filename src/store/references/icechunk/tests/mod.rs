@@ -4,4 +4,5 @@ mod files;
 mod hostile;
 mod refused;
 mod served;
+mod twins;
 mod versions;

@@ -8,7 +8,10 @@ use futures::stream::{BoxStream, StreamExt, once};
 
 use super::files::{ref_file, snapshot};
 use crate::key::{StoreKey, StorePrefix};
+use crate::store::references::allowed::AllowList;
+use crate::store::references::icechunk::icechunk_store::IcechunkStore;
 use crate::store::references::icechunk::source::Source;
+use crate::store::references::icechunk::version::PinnedVersion;
 use crate::store::tests::{cpu, key, put};
 use crate::store::{
     ByteRange, ContainerBudget, DirEntries, ListEntry, ObjectBackend, SharedStore, Shortcuts, Store,
@@ -75,6 +78,14 @@ impl Served {
 
     pub(super) fn source(self: &Arc<Self>) -> Source {
         Source::new(Arc::clone(self) as SharedStore, cpu(), ContainerBudget::default()).unwrap()
+    }
+
+    /// A store over the repository, at its branch `main`.
+    pub(super) fn store(self: &Arc<Self>) -> IcechunkStore {
+        let nowhere =
+            AllowList::open(String::new(), &[], |_, _| unreachable!("there are no prefixes")).unwrap();
+        let inner = Arc::clone(self) as SharedStore;
+        IcechunkStore::new(inner, nowhere, PinnedVersion::main(), cpu(), ContainerBudget::default()).unwrap()
     }
 
     async fn answered(&self, request: String) -> Result<(), StoreError> {

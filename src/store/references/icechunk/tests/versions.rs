@@ -227,6 +227,30 @@ async fn a_snapshot_whose_file_was_deleted_is_gone_once_the_repository_is_asked_
 }
 
 #[tokio::test]
+async fn expired_snapshots_are_not_listed_once_the_parents_are_read_again() {
+    for is_read_again in [true, false] {
+        let served = Served::new();
+        served.put_line(0..4).await;
+        served.put_ref("branch.main", 3).await;
+        let parents_for = if is_read_again { Duration::ZERO } else { Duration::from_hours(1) };
+        let source = served.source().with_parents_for(parents_for);
+        // They are read by each other's requests, and kept for those of values.
+        assert_eq!(source.history().await.unwrap().snapshots.len(), 4);
+        assert!(source.snapshot(&at(2)).await.unwrap().is_some());
+        served.put(&format!("snapshots/{}", id(2)), snapshot(2, None, Vec::new())).await;
+        served.erase(&format!("snapshots/{}", id(0))).await;
+        served.erase(&format!("snapshots/{}", id(1))).await;
+        let listed = source.history().await.unwrap().snapshots;
+        assert_eq!(listed.len(), if is_read_again { 2 } else { 4 });
+        // Those that are asked for the first time, whether they are listed or not.
+        for gone in [0, 1] {
+            assert_eq!(source.resolve(&at(gone)).await.unwrap(), None, "{gone}");
+        }
+        assert_eq!(source.resolve(&at(2)).await.unwrap(), Some(id(2)));
+    }
+}
+
+#[tokio::test]
 async fn a_branch_whose_snapshot_has_no_file_is_broken_and_what_expired_is_absent() {
     let served = Served::new();
     served.put(&format!("snapshots/{}", id(2)), snapshot(2, Some(1), Vec::new())).await;
