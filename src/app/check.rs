@@ -6,8 +6,8 @@ use super::error::AppError;
 use super::server::App;
 use crate::cache::{DiskCache, DiskCacheError};
 use crate::config::Config;
-use crate::services::Mount;
-use crate::store::{OpenError, StoreError, StoreKind};
+use crate::services::{Mount, answers_within};
+use crate::store::{AllowedPrefix, OpenError, StoreError, StoreKind, open_prefix};
 
 /// How long a backend may take to answer.
 const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
@@ -20,6 +20,8 @@ pub struct Checked {
     pub in_use: Vec<String>,
     /// Whether another server uses the directory of the disk cache now.
     pub disk_in_use: bool,
+    /// Mounts, and the prefixes that their references may lead to.
+    prefixes: Vec<(String, AllowedPrefix)>,
 }
 
 /// Opens what `serve` would open, with two differences: a directory that another server has open for writing is opened for reading,
@@ -36,9 +38,14 @@ pub async fn check(mut config: Config) -> Result<Checked, AppError> {
     };
     // To open it would evict what no longer fits.
     config.cache.disk.path = None;
+    let prefixes = config
+        .mounts
+        .iter()
+        .flat_map(|(name, mount)| mount.allowed_prefixes().into_iter().map(|prefix| (name.clone(), prefix)));
+    let prefixes = prefixes.collect();
     loop {
         match App::build(config.clone()).await {
-            Ok(app) => return Ok(Checked { app, in_use, disk_in_use }),
+            Ok(app) => return Ok(Checked { app, in_use, disk_in_use, prefixes }),
             Err(AppError::Mount {
                 name,
                 source: OpenError::Directory { source: StoreError::RootInUse(_), .. },
@@ -60,8 +67,12 @@ pub struct Contact {
     pub mount: String,
     /// Nothing, or the failure.
     pub answer: Result<(), String>,
+    /// Of a read-only mount: whether nothing is stored there; `None` if it cannot list.
+    pub is_empty: Option<bool>,
     /// Of a mount that other servers may write to: whether the backend checks the conditions of writes, or why that cannot be tried.
     pub conditions: Option<Result<bool, String>>,
+    /// The prefixes that the mount's references may lead to, each with what its backend has answered.
+    pub prefixes: Vec<(String, Result<(), String>)>,
 }
 
 impl Checked {
@@ -85,7 +96,26 @@ impl Checked {
             } else {
                 None
             };
-            Contact { mount: mount.name.clone(), answer, conditions }
+            let is_empty = if answer.is_ok() && !mount.writable {
+                mount.is_empty_within(CONNECT_TIMEOUT).await
+            } else {
+                None
+            };
+            let prefixes = self.connect_prefixes(&mount.name).await;
+            Contact { mount: mount.name.clone(), answer, is_empty, conditions, prefixes }
+        }))
+        .await
+    }
+
+    /// Contacts the backends that the references of a mount may lead to.
+    async fn connect_prefixes(&self, mount: &str) -> Vec<(String, Result<(), String>)> {
+        let of_mount = self.prefixes.iter().filter(|(name, _)| name == mount);
+        join_all(of_mount.map(|(_, prefix)| async {
+            let answer = match open_prefix(prefix) {
+                Ok(store) => answers_within(&store, CONNECT_TIMEOUT).await.map_err(|failure| failure.cause),
+                Err(error) => Err(error.to_string()),
+            };
+            (prefix.url.clone(), answer)
         }))
         .await
     }
@@ -95,7 +125,9 @@ impl Contact {
     /// Whether the mount can do what its configuration says. A backend that ignores conditions can store whole values.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        self.answer.is_ok() && self.conditions.as_ref().is_none_or(Result::is_ok)
+        self.answer.is_ok()
+            && self.conditions.as_ref().is_none_or(Result::is_ok)
+            && self.prefixes.iter().all(|(_, answer)| answer.is_ok())
     }
 
     /// What the backend has answered, as lines.
@@ -106,6 +138,17 @@ impl Contact {
             Ok(()) => format!("the mount `{name}` answers"),
             Err(trouble) => format!("the mount `{name}` does not answer: {trouble}"),
         }];
+        if self.is_empty == Some(true) {
+            lines.push(format!("the mount `{name}`: nothing is stored there"));
+        }
+        lines.extend(self.prefixes.iter().map(|(url, answer)| match answer {
+            Ok(()) => format!("the mount `{name}`: `{url}`, where its references may lead, answers"),
+            Err(trouble) => {
+                format!(
+                    "the mount `{name}`: `{url}`, where its references may lead, does not answer: {trouble}"
+                )
+            }
+        }));
         lines.extend(self.conditions.as_ref().map(|conditions| match conditions {
             Ok(true) => format!("the mount `{name}`: its backend checks the conditions of writes"),
             Ok(false) => format!(

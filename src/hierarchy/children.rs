@@ -96,7 +96,7 @@ impl Hierarchy {
                         | HierarchyError::NoSuchDependent { .. }
                         | HierarchyError::Path { .. },
                     ) => return Ok(None),
-                    Err(HierarchyError::Metadata { .. } | HierarchyError::Dependent { .. }) => None,
+                    Err(error) if error.is_of_stored_node() => None,
                     Err(
                         error @ (HierarchyError::Store { .. }
                         | HierarchyError::Cpu(_)
@@ -104,7 +104,9 @@ impl Hierarchy {
                         | HierarchyError::OverBudget { .. }
                         | HierarchyError::TooManyNodes { .. }
                         | HierarchyError::TooLong { .. }
-                        | HierarchyError::NotListable { .. }),
+                        | HierarchyError::NotListable { .. }
+                        | HierarchyError::Metadata { .. }
+                        | HierarchyError::Dependent { .. }),
                     ) => return Err(error),
                 };
                 Ok(Some(Child { name: child.name().to_owned(), kind }))

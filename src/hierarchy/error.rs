@@ -107,6 +107,26 @@ pub enum HierarchyError {
 }
 
 impl HierarchyError {
+    /// Whether what is stored of this node is at fault, so that other nodes may well be read.
+    #[must_use]
+    pub fn is_of_stored_node(&self) -> bool {
+        match self {
+            Self::Metadata { .. } | Self::Dependent { .. } => true,
+            Self::Store { source, .. } => {
+                matches!(source.class(), ErrorClass::ReferenceBroken | ErrorClass::ReferenceRefused)
+            }
+            Self::NoSuchNode { .. }
+            | Self::NoSuchDependent { .. }
+            | Self::TooManyNodes { .. }
+            | Self::TooLong { .. }
+            | Self::OverBudget { .. }
+            | Self::NotListable { .. }
+            | Self::BudgetExhausted { .. }
+            | Self::Cpu(_)
+            | Self::Path { .. } => false,
+        }
+    }
+
     /// Whether the error comes from the caller's memory budget or from load on the server, so that another caller may not
     /// meet it. False for errors about stored data.
     pub(super) fn is_caller_specific(&self) -> bool {

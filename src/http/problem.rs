@@ -266,7 +266,7 @@ impl<E: Classify> From<E> for Problem {
         if is_tellable(class) {
             problem.0.detail = Some(text_of(&error).into());
         } else if let Some(failure) = failure {
-            problem.0.detail = Some(format!("the backend of this mount: {}", trouble(failure)).into());
+            problem.0.detail = Some(format!("a backend of this mount: {}", trouble(failure)).into());
         } else if is_rejected {
             problem.0.detail =
                 Some(format!("{}; retry after the time in `Retry-After`", text_of(&error)).into());
@@ -379,7 +379,7 @@ mod tests {
             assert!(causes(&error).ends_with(": 403 from https://secret-bucket.example"));
             let document = Problem::from(error).document("id-1");
             assert!(!document.contains("secret"), "{document}");
-            assert!(document.contains("\"detail\":\"the backend of this mount: "), "{document}");
+            assert!(document.contains("\"detail\":\"a backend of this mount: "), "{document}");
             assert!(document.contains("\"request_id\":\"id-1\""), "{document}");
         }
     }

@@ -34,7 +34,7 @@ pub use access_control::AccessControl;
 pub use engine::ArrayEngine;
 pub use lifecycle::Lifecycle;
 pub use memory_info::MemoryInfo;
-pub use mount::Mount;
+pub use mount::{Mount, answers_within};
 pub use mounts::Mounts;
 pub use readiness::Readiness;
 pub use state::{AppState, Services};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use futures::TryStreamExt;
 use tokio::time::timeout;
 
 use crate::cache::Staleness;
@@ -12,6 +13,7 @@ use crate::http::cache_control::CacheControl;
 use crate::http::host;
 use crate::http::options::HttpOptionsError;
 use crate::http::trouble::trouble_of;
+use crate::key::StorePrefix;
 use crate::metadata::Separator;
 use crate::metrics::BackendCounts;
 use crate::store::{SharedStore, is_unanswered};
@@ -28,6 +30,26 @@ pub struct MountFailure {
     pub cause: String,
     /// Whether the backend refuses, which is a response.
     pub is_refusal: bool,
+}
+
+/// Checks that a backend responds within `max_wait`.
+///
+/// # Errors
+/// Why not.
+pub async fn answers_within(store: &SharedStore, max_wait: Duration) -> Result<(), MountFailure> {
+    match timeout(max_wait, store.check()).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(MountFailure {
+            class: error.class(),
+            cause: trouble_of(&error),
+            is_refusal: !is_unanswered(&error),
+        }),
+        Err(_) => Err(MountFailure {
+            class: ErrorClass::TimedOut,
+            cause: format!("no answer within {} ms", max_wait.as_millis()),
+            is_refusal: false,
+        }),
+    }
 }
 
 /// A store that is served under a name.
@@ -120,19 +142,14 @@ impl Mount {
     /// # Errors
     /// Why not.
     pub async fn answers_within(&self, max_wait: Duration) -> Result<(), MountFailure> {
-        match timeout(max_wait, self.store.check()).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(MountFailure {
-                class: error.class(),
-                cause: trouble_of(&error),
-                is_refusal: !is_unanswered(&error),
-            }),
-            Err(_) => Err(MountFailure {
-                class: ErrorClass::TimedOut,
-                cause: format!("no answer within {} ms", max_wait.as_millis()),
-                is_refusal: false,
-            }),
-        }
+        answers_within(&self.store, max_wait).await
+    }
+
+    /// Whether nothing is stored there; `None` if that is not known within `max_wait`.
+    pub async fn is_empty_within(&self, max_wait: Duration) -> Option<bool> {
+        let mut entries = self.store.list_dir_after(&StorePrefix::root(), "");
+        let first = timeout(max_wait, entries.try_next()).await.ok()?.ok()?;
+        Some(first.is_none())
     }
 
     /// Whether the conditions of writes to its backend are checked, if that is known within `max_wait`.

@@ -117,7 +117,11 @@ impl Readiness {
         if before.is_none_or(MountState::is_ready) && !state.is_ready() {
             tracing::warn!(mount = mount.name, cause, "mount is not ready");
         } else if before.is_none_or(MountState::is_backend_up) && !state.is_backend_up() {
-            tracing::warn!(mount = mount.name, cause, "the backend fails; cached values are served");
+            tracing::warn!(
+                mount = mount.name,
+                cause,
+                "the backend fails or is slow: what was read before is served as far as it is known"
+            );
         } else if before.is_some_and(|before| !before.is_backend_up()) && state.is_backend_up() {
             tracing::info!(mount = mount.name, "mount is ready again");
         }

@@ -55,7 +55,8 @@ pub use object::{
 pub use observed::{CallOutcome, Observer, Verb, observed};
 pub use open::{
     OpenBudgets, OpenError, backends_of, can_sign_urls, icechunk_repository, is_zip, kerchunk_document,
-    kind_of, local_path, open, open_within, place_of, references_of, schemes, signing_schemes, takes_option,
+    kind_of, local_path, open, open_prefix, open_within, place_of, references_of, schemes, signing_schemes,
+    takes_option,
 };
 pub use options::*;
 pub use own_area::OwnArea;

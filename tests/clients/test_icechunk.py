@@ -193,3 +193,29 @@ def test_names_of_virtual_files_are_those_that_icechunk_reads(tmp_path):
             values = expected[f"a{number}"][:].tobytes()
             response = requests.get(f"{server.base}/v1/data/m/a{number}", timeout=SECONDS)
             assert (response.status_code, response.content) == (200, values), location
+
+
+def test_of_a_path_with_two_nodes_only_that_path_is_refused(tmp_path):
+    """Icechunk commits such snapshots where two sessions overwrite a node and the second is rebased."""
+    repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(tmp_path)))
+    session = repository.writable_session("main")
+    for name in ["other", "twin"]:
+        zarr.group(session.store).create_array(name, shape=4, chunks=4, dtype="i4")[:] = 1
+    session.commit("both")
+    sessions = [repository.writable_session("main") for _ in range(2)]
+    for value, session in enumerate(sessions):
+        array = zarr.open_group(session.store).create_array("twin", shape=4, chunks=4, dtype="i4", overwrite=True)
+        array[:] = value
+    sessions[0].commit("first")
+    sessions[1].rebase(icechunk.BasicConflictSolver())
+    sessions[1].commit("second")
+    members = [path for path, _ in zarr.open_group(repository.readonly_session("main").store, mode="r").members()]
+    assert sorted(members) == ["other", "twin", "twin"], members
+    with zarrd(f"m=icechunk+{tmp_path.as_uri()}") as server:
+        group = zarr.open_group(f"{server.base}/store/m", mode="r")
+        numpy.testing.assert_array_equal(group["other"][:], [1] * 4)
+        for route in ["store/m/twin/zarr.json", "store/m/twin/c/0", "v1/data/m/twin", "v1/nodes/m/twin"]:
+            response = requests.get(f"{server.base}/{route}", timeout=SECONDS)
+            assert (response.status_code, response.json()["code"]) == (502, "reference-broken"), route
+        children = requests.get(f"{server.base}/v1/nodes/m", timeout=SECONDS).json()["children"]
+        assert {child["name"]: child["node_type"] for child in children} == {"other": "array", "twin": None}, children

@@ -184,6 +184,12 @@ async fn caches_are_purged_and_filled_only_at_the_admin_listener() {
         let answer = server.request(method, &format!("/v1/cache/{path}"), &[], "").await;
         answer.refuses(403, "forbidden", &format!("{method} {path}"));
     }
+    let detail = admin.request("POST", "/v1/cache/m/nothing", &[], "").await.is_problem(
+        404,
+        "not-found",
+        "no such node",
+    );
+    assert!(detail.contains("`/nothing` of the mount `m`"), "{detail}");
     admin.request("DELETE", "/v1/cache/none/a", &[], "").await.is_problem(
         404,
         "unknown-mount",

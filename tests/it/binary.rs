@@ -108,6 +108,24 @@ fn check_contacts_the_backends_on_request_and_names_unreachable_ones() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     let refused = "zarrd: the mount `b` does not answer: it cannot be reached: connection refused";
     assert_eq!(said.lines().collect::<Vec<_>>(), ["zarrd: the mount `a` answers", refused]);
+    // Where references may lead as well.
+    let document = folder.path().join("references.json");
+    std::fs::write(&document, "{}").unwrap();
+    let prefix = bucket
+        .replace("[mounts.b]\nurl = 's3://bucket'\n", "")
+        .replace("mounts.b", "mounts.c.virtual.'s3://bucket/'");
+    std::fs::write(file, format!("[mounts.c]\nurl = 'kerchunk+file://{}'\n{prefix}", document.display()))
+        .unwrap();
+    let output = run(&["check", "--config", file, "--connect"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let lines = [
+        "zarrd: the mount `c` answers",
+        "zarrd: the mount `c`: nothing is stored there",
+        "zarrd: the mount `c`: `s3://bucket/`, where its references may lead, does not answer: it cannot be reached: \
+         connection refused",
+    ];
+    assert_eq!(said.lines().collect::<Vec<_>>(), lines);
     assert_eq!(run(&["check", "memory://", "--connect"]).status.code(), Some(0));
 }
 
@@ -177,6 +195,7 @@ async fn check_says_which_writers_each_mount_promises_and_whether_its_backend_ch
              if this server alone writes there, set `mounts.ignores.writers = \"one\"`",
             "the mount `kept` answers",
             "the mount `reads` answers",
+            "the mount `reads`: nothing is stored there",
         ]
     );
     assert_eq!(code, Some(0));
@@ -212,7 +231,7 @@ fn a_backend_that_is_down_is_reported_in_one_short_line() {
     let problem = server.get("/store/b/zarr.json");
     assert_eq!(problem["status"], 502, "{problem}");
     let detail = problem["detail"].as_str().unwrap();
-    assert_eq!(detail, "the backend of this mount: it cannot be reached: connection refused");
+    assert_eq!(detail, "a backend of this mount: it cannot be reached: connection refused");
     server.signal(Signal::TERM);
     let mut log = String::new();
     server.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();

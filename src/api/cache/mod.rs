@@ -162,7 +162,7 @@ pub(crate) async fn purge_root(state: State<AppState>, request: Request) -> Resu
         (status = 200, description = "The amount that was loaded", body = PrefetchReport),
         (status = 400, description = "The path is not a valid prefix, or a parameter is invalid"),
         (status = 403, description = "Caches can be managed only through the admin listener or with sufficient credentials"),
-        (status = 404, description = "No mount has this name, or the mount has no such version"),
+        (status = 404, description = "No mount has this name, the mount has no such version, or nothing is stored at the path"),
         (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
     )
 )]

@@ -22,6 +22,6 @@ mod url;
 mod tests;
 
 pub use error::OpenError;
-pub use open_store::{OpenBudgets, open, open_within, place_of};
+pub use open_store::{OpenBudgets, open, open_prefix, open_within, place_of};
 pub use registry::{backends_of, can_sign_urls, kind_of, schemes, signing_schemes, takes_option};
 pub use url::{icechunk_repository, is_zip, kerchunk_document, local_path, references_of};

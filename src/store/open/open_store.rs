@@ -12,8 +12,8 @@ use crate::cpu::ComputePool;
 use crate::key::StoreKey;
 use crate::store::references::AllowList;
 use crate::store::{
-    ContainerBudget, IcechunkStore, LocalOptions, LocalStore, ParquetReferenceStore, PinnedVersion,
-    ReferenceStore, SharedStore, StoreKind, StoreOptions, Symlinks, ZipStore,
+    AllowedPrefix, ContainerBudget, IcechunkStore, LocalOptions, LocalStore, ParquetReferenceStore,
+    PinnedVersion, ReferenceStore, SharedStore, StoreKind, StoreOptions, Symlinks, ZipStore,
 };
 
 /// What the stores of a server hold in memory together, as long as they are open.
@@ -153,10 +153,17 @@ fn open_repository(
 
 /// The stores that references may lead to; relative ones begin at `base`.
 fn open_allowed(base: String, options: &StoreOptions) -> Result<AllowList, OpenError> {
-    AllowList::open(base, &options.references, |prefix, options| {
-        open_directory(prefix, options)
-            .map_err(|source| OpenError::AtPrefix { prefix: prefix.to_owned(), source: Box::new(source) })
-    })
+    AllowList::open(base, &options.references, open_prefix)
+}
+
+/// Opens the store that a prefix of references leads to.
+///
+/// # Errors
+/// [`OpenError::AtPrefix`].
+pub fn open_prefix(prefix: &AllowedPrefix) -> Result<SharedStore, OpenError> {
+    let url = prefix.store_url();
+    open_directory(url, &prefix.store_options())
+        .map_err(|source| OpenError::AtPrefix { prefix: url.to_owned(), source: Box::new(source) })
 }
 
 /// The last segment of a URL as a key: only the URLs of web servers are percent-encoded.

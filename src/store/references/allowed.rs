@@ -6,7 +6,7 @@
 use super::place::{ReferencePlace, check_sent};
 use super::{ReferenceError, RefusedReference, check_prefixes};
 use crate::key::StoreKey;
-use crate::store::{AllowedPrefix, Capabilities, OpenError, SharedStore, StoreKind, StoreOptions};
+use crate::store::{AllowedPrefix, Capabilities, OpenError, SharedStore, StoreKind};
 
 /// The prefixes with their stores.
 #[derive(Debug)]
@@ -25,12 +25,12 @@ impl AllowList {
     pub(in crate::store) fn open(
         base: String,
         allowed: &[AllowedPrefix],
-        open: impl Fn(&str, &StoreOptions) -> Result<SharedStore, OpenError>,
+        open: impl Fn(&AllowedPrefix) -> Result<SharedStore, OpenError>,
     ) -> Result<Self, OpenError> {
         let places = check_prefixes(allowed.iter().map(|prefix| &*prefix.url))?;
         let mut prefixes = Vec::with_capacity(places.len());
         for (place, prefix) in places.into_iter().zip(allowed) {
-            prefixes.push((place, open(prefix.store_url(), &prefix.store_options())?));
+            prefixes.push((place, open(prefix)?));
         }
         prefixes.sort_by_key(|(place, _)| std::cmp::Reverse(place.as_str().len()));
         Ok(Self { base, prefixes })

@@ -49,7 +49,7 @@ pub enum ReferenceError {
     Repository(&'static str),
     /// A snapshot of an Icechunk repository has two nodes at the path that was asked for.
     #[error(
-        "the snapshot of the Icechunk repository has two nodes at this path, and does not say which is meant"
+        "the snapshot of the Icechunk repository has two nodes at this path, and either may be the right one"
     )]
     TwoNodes,
     /// The repository has a version of the format that is not known.

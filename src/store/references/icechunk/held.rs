@@ -123,7 +123,7 @@ impl HeldFiles {
         self.find_read_within(id, Duration::MAX)
     }
 
-    /// What was read of a file, at most so long ago.
+    /// What was read of a file within this time.
     fn find_read_within<T: Kind>(&self, id: ObjectId, age: Duration) -> Option<Outcome<T>> {
         let mut parts = self.lock();
         let is_found = |held: &HeldPart| held.kind == T::KIND && held.id == id && held.read.elapsed() <= age;
@@ -173,8 +173,8 @@ impl HeldFiles {
         self.get(id).await
     }
 
-    /// A snapshot that is needed once, so that none is evicted for it that is in use, as it was at most so long ago; `None` if there
-    /// is no such file.
+    /// A snapshot that is needed once, so that none is evicted for it that is in use, as it was within this time; `None` if there is no
+    /// such file.
     pub(super) async fn passing_snapshot(
         &self,
         id: ObjectId,

@@ -38,8 +38,8 @@ async fn store(files: &SharedStore, document: serde_json::Value) -> ReferenceSto
     let below = AllowedPrefix { url: "vcc://f/in/other/".to_owned(), ..prefix.clone() };
     let other: SharedStore = Arc::new(ObjectBackend::memory(true));
     put(&other, "x", "the longer prefix").await;
-    let allowed = AllowList::open("vcc://f/in/".to_owned(), &[prefix, below], |url, _| {
-        Ok(Arc::clone(if url.ends_with("other/") { &other } else { files }))
+    let allowed = AllowList::open("vcc://f/in/".to_owned(), &[prefix, below], |prefix| {
+        Ok(Arc::clone(if prefix.url.ends_with("other/") { &other } else { files }))
     });
     ReferenceStore::new(
         Arc::clone(files),

@@ -82,8 +82,7 @@ impl Served {
 
     /// A store over the repository, at its branch `main`.
     pub(super) fn store(self: &Arc<Self>) -> IcechunkStore {
-        let nowhere =
-            AllowList::open(String::new(), &[], |_, _| unreachable!("there are no prefixes")).unwrap();
+        let nowhere = AllowList::open(String::new(), &[], |_| unreachable!("there are no prefixes")).unwrap();
         let inner = Arc::clone(self) as SharedStore;
         IcechunkStore::new(inner, nowhere, PinnedVersion::main(), cpu(), ContainerBudget::default()).unwrap()
     }
