@@ -72,7 +72,18 @@ pub struct Contact {
     /// Of a mount that other servers may write to: whether the backend checks the conditions of writes, or why that cannot be tried.
     pub conditions: Option<Result<bool, String>>,
     /// The prefixes that the mount's references may lead to, each with what its backend has answered.
-    pub prefixes: Vec<(String, Result<(), String>)>,
+    pub prefixes: Vec<(String, PrefixAnswer)>,
+}
+
+/// What the backend of a prefix has answered, where references may lead.
+#[derive(Debug)]
+pub enum PrefixAnswer {
+    /// It answers.
+    Answers,
+    /// It denies what was asked for, which is no file of the references.
+    Denies(String),
+    /// It does not answer, and why.
+    Fails(String),
 }
 
 impl Checked {
@@ -108,12 +119,16 @@ impl Checked {
     }
 
     /// Contacts the backends that the references of a mount may lead to.
-    async fn connect_prefixes(&self, mount: &str) -> Vec<(String, Result<(), String>)> {
+    async fn connect_prefixes(&self, mount: &str) -> Vec<(String, PrefixAnswer)> {
         let of_mount = self.prefixes.iter().filter(|(name, _)| name == mount);
         join_all(of_mount.map(|(_, prefix)| async {
             let answer = match open_prefix(prefix) {
-                Ok(store) => answers_within(&store, CONNECT_TIMEOUT).await.map_err(|failure| failure.cause),
-                Err(error) => Err(error.to_string()),
+                Err(error) => PrefixAnswer::Fails(error.to_string()),
+                Ok(store) => match answers_within(&store, CONNECT_TIMEOUT).await {
+                    Ok(()) => PrefixAnswer::Answers,
+                    Err(failure) if failure.is_denied => PrefixAnswer::Denies(failure.cause),
+                    Err(failure) => PrefixAnswer::Fails(failure.cause),
+                },
             };
             (prefix.url.clone(), answer)
         }))
@@ -127,7 +142,7 @@ impl Contact {
     pub fn is_good(&self) -> bool {
         self.answer.is_ok()
             && self.conditions.as_ref().is_none_or(Result::is_ok)
-            && self.prefixes.iter().all(|(_, answer)| answer.is_ok())
+            && !self.prefixes.iter().any(|(_, answer)| matches!(answer, PrefixAnswer::Fails(_)))
     }
 
     /// What the backend has answered, as lines.
@@ -141,12 +156,14 @@ impl Contact {
         if self.is_empty == Some(true) {
             lines.push(format!("the mount `{name}`: nothing is stored there"));
         }
-        lines.extend(self.prefixes.iter().map(|(url, answer)| match answer {
-            Ok(()) => format!("the mount `{name}`: `{url}`, where its references may lead, answers"),
-            Err(trouble) => {
-                format!(
-                    "the mount `{name}`: `{url}`, where its references may lead, does not answer: {trouble}"
-                )
+        lines.extend(self.prefixes.iter().map(|(url, answer)| {
+            let prefix = format!("the mount `{name}`: `{url}`, where its references may lead,");
+            match answer {
+                PrefixAnswer::Answers => format!("{prefix} answers"),
+                PrefixAnswer::Denies(cause) => format!(
+                    "warning: {prefix} does not say what is there: {cause}; files that references lead to may be readable all the same"
+                ),
+                PrefixAnswer::Fails(cause) => format!("{prefix} does not answer: {cause}"),
             }
         }));
         lines.extend(self.conditions.as_ref().map(|conditions| match conditions {

@@ -27,7 +27,7 @@ mod tls;
 mod unsent_permits;
 
 pub use access::access;
-pub use check::{Checked, Contact, check};
+pub use check::{Checked, Contact, PrefixAnswer, check};
 pub use connection_timeouts::ConnectionLimits;
 pub use error::AppError;
 pub use health::is_alive;

@@ -96,6 +96,7 @@ impl Hierarchy {
                         | HierarchyError::NoSuchDependent { .. }
                         | HierarchyError::Path { .. },
                     ) => return Ok(None),
+                    Err(HierarchyError::Dependent { .. }) => None,
                     Err(error) if error.is_of_stored_node() => None,
                     Err(
                         error @ (HierarchyError::Store { .. }
@@ -105,8 +106,7 @@ impl Hierarchy {
                         | HierarchyError::TooManyNodes { .. }
                         | HierarchyError::TooLong { .. }
                         | HierarchyError::NotListable { .. }
-                        | HierarchyError::Metadata { .. }
-                        | HierarchyError::Dependent { .. }),
+                        | HierarchyError::Metadata { .. }),
                     ) => return Err(error),
                 };
                 Ok(Some(Child { name: child.name().to_owned(), kind }))

@@ -111,12 +111,13 @@ impl HierarchyError {
     #[must_use]
     pub fn is_of_stored_node(&self) -> bool {
         match self {
-            Self::Metadata { .. } | Self::Dependent { .. } => true,
+            Self::Metadata { .. } => true,
             Self::Store { source, .. } => {
                 matches!(source.class(), ErrorClass::ReferenceBroken | ErrorClass::ReferenceRefused)
             }
             Self::NoSuchNode { .. }
             | Self::NoSuchDependent { .. }
+            | Self::Dependent { .. }
             | Self::TooManyNodes { .. }
             | Self::TooLong { .. }
             | Self::OverBudget { .. }

@@ -16,7 +16,7 @@ use crate::http::trouble::trouble_of;
 use crate::key::StorePrefix;
 use crate::metadata::Separator;
 use crate::metrics::BackendCounts;
-use crate::store::{SharedStore, is_unanswered};
+use crate::store::{SharedStore, is_denied, is_unanswered};
 
 /// The methods offered for keys and prefixes of every mount.
 const STORE_READ_METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
@@ -30,6 +30,8 @@ pub struct MountFailure {
     pub cause: String,
     /// Whether the backend refuses, which is a response.
     pub is_refusal: bool,
+    /// Whether it denies access, which may be to what was asked for alone.
+    pub is_denied: bool,
 }
 
 /// Checks that a backend responds within `max_wait`.
@@ -43,11 +45,13 @@ pub async fn answers_within(store: &SharedStore, max_wait: Duration) -> Result<(
             class: error.class(),
             cause: trouble_of(&error),
             is_refusal: !is_unanswered(&error),
+            is_denied: is_denied(&error),
         }),
         Err(_) => Err(MountFailure {
             class: ErrorClass::TimedOut,
             cause: format!("no answer within {} ms", max_wait.as_millis()),
             is_refusal: false,
+            is_denied: false,
         }),
     }
 }

@@ -50,7 +50,8 @@ pub(crate) use local::nonblocking;
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
 pub use memory_budget::{BudgetExceeded, MemoryBudget, Reservation};
 pub use object::{
-    ObjectBackend, ObjectOptions, PrivateAddress, is_unanswered, set_trace_context_provider, trouble,
+    ObjectBackend, ObjectOptions, PrivateAddress, is_denied, is_unanswered, set_trace_context_provider,
+    trouble,
 };
 pub use observed::{CallOutcome, Observer, Verb, observed};
 pub use open::{

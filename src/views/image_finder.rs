@@ -193,5 +193,7 @@ fn is_unusable(error: &ArrayError) -> bool {
             | ErrorClass::CorruptData
             | ErrorClass::Unsupported
             | ErrorClass::TooLarge
+            | ErrorClass::ReferenceBroken
+            | ErrorClass::ReferenceRefused
     )
 }

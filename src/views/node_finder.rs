@@ -142,7 +142,7 @@ impl NodeFinder {
                 return Ok(NodeLookup::Missing);
             }
             // An unreadable node is shown as it is stored.
-            Err(ArrayError::Hierarchy(HierarchyError::Metadata { .. })) => None,
+            Err(ArrayError::Hierarchy(error)) if error.is_of_stored_node() => None,
             Err(error) => return Err(to_store_error(error)),
         };
         if let Some(dependent) = opened.as_ref().and_then(|opened| opened.dependent.as_ref()) {

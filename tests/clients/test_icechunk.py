@@ -217,5 +217,14 @@ def test_of_a_path_with_two_nodes_only_that_path_is_refused(tmp_path):
         for route in ["store/m/twin/zarr.json", "store/m/twin/c/0", "v1/data/m/twin", "v1/nodes/m/twin"]:
             response = requests.get(f"{server.base}/{route}", timeout=SECONDS)
             assert (response.status_code, response.json()["code"]) == (502, "reference-broken"), route
+        for route in ["rechunk/m/auto/raw/twin/zarr.json", "unshard/m/twin/c/0", "plain/m/twin/zarr.json"]:
+            assert requests.get(f"{server.base}/{route}", timeout=SECONDS).status_code == 502, route
+        for route in ["rechunk/m/auto/raw", "unshard/m", "plain/m"]:
+            array = zarr.open_array(f"{server.base}/{route}/other", mode="r", zarr_format=3)
+            numpy.testing.assert_array_equal(array[:], [1] * 4, route)
+            listed = requests.request("PROPFIND", f"{server.base}/{route}/", headers={"Depth": "1"}, timeout=SECONDS)
+            assert listed.status_code == 207 and b"/other/" in listed.content, route
+        exported = requests.get(f"{server.base}/v1/data/m", {"format": "nc"}, timeout=SECONDS)
+        assert exported.status_code == 200 and b"other" in exported.content, exported.content[:400]
         children = requests.get(f"{server.base}/v1/nodes/m", timeout=SECONDS).json()["children"]
         assert {child["name"]: child["node_type"] for child in children} == {"other": "array", "twin": None}, children

@@ -7,7 +7,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::support::process::{Running, run, serving, text, zarrd};
-use crate::support::s3::TestS3;
+use crate::support::s3::{Fault, Kind, Rule, TestS3, When};
 
 #[test]
 fn check_prints_the_effective_configuration_without_secrets() {
@@ -91,6 +91,28 @@ fn the_examples_and_the_defaults_are_valid_configurations() {
         let output = run(&["check", "--config", copy.to_str().unwrap()]);
         assert_eq!(output.status.code(), Some(0), "{}: {}", file.display(), text(&output.stderr));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_does_not_take_a_bucket_that_cannot_be_listed_for_one_whose_files_cannot_be_read() {
+    let s3 = TestS3::start().await;
+    let (kinds, when, fault) = (vec![Kind::Head, Kind::Get], When::Always, Fault::Status(403));
+    s3.inject(vec![Rule { kinds, key: "zarr.json", when, fault }], 1);
+    let folder = tempfile::tempdir().unwrap();
+    let (document, file) = (folder.path().join("references.json"), folder.path().join("zarrd.toml"));
+    std::fs::write(&document, r#"{"zarr.json": "{}"}"#).unwrap();
+    let text_of = format!(
+        "[mounts.c]\nurl = 'kerchunk+file://{}'\n[mounts.c.virtual.'{}']\n[mounts.c.virtual.'{}'.options]\nendpoint = '{}'\nallow_http = true\n",
+        document.display(),
+        TestS3::s3_url(),
+        TestS3::s3_url(),
+        s3.endpoint()
+    );
+    std::fs::write(&file, text_of).unwrap();
+    let output = run(&["check", "--config", file.to_str().unwrap(), "--connect"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("files that references lead to may be readable all the same"), "{said}");
 }
 
 #[test]

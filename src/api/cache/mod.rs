@@ -22,6 +22,7 @@ use crate::cache::PurgeOutcome;
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
+use crate::key::NodePath;
 use crate::services::access_control::AccessControl;
 use crate::services::extract::NodeTarget;
 use crate::services::pinned::PinnedMounts;
@@ -162,7 +163,7 @@ pub(crate) async fn purge_root(state: State<AppState>, request: Request) -> Resu
         (status = 200, description = "The amount that was loaded", body = PrefetchReport),
         (status = 400, description = "The path is not a valid prefix, or a parameter is invalid"),
         (status = 403, description = "Caches can be managed only through the admin listener or with sufficient credentials"),
-        (status = 404, description = "No mount has this name, the mount has no such version, or nothing is stored at the path"),
+        (status = 404, description = "No mount has this name, the mount has no such version, or there is no node at or below the path"),
         (status = 503, description = "The server is overloaded; retry after the time in `Retry-After`"),
     )
 )]
@@ -187,14 +188,19 @@ pub(crate) async fn warm(
         until: Instant::now() + Duration::from_secs(query.seconds.unwrap_or(SECONDS)).min(longest),
     };
     let entrant = AdmissionRequest::new(Priority::Background, request.extensions());
-    if let Some(view) = &query.view {
+    let loaded = if let Some(view) = &query.view {
         let mounts = PinnedMounts::of(request.extensions(), &state.mounts);
         let view = view_of(mounts, &target.mount.name, view)?;
-        let loaded =
-            prefetch_view(&state.traffic.admission, &state.engine, &target, &view, entrant, &wanted).await?;
-        return Ok(Json(loaded));
+        prefetch_view(&state.traffic.admission, &state.engine, &target, &view, entrant, &wanted).await?
+    } else {
+        warm_below(&state.traffic.admission, &state.engine, &target, entrant, &wanted).await?
+    };
+    if loaded.is_of_nothing() && target.path != NodePath::root() {
+        let (path, mount) = (&target.path, &target.mount.name);
+        let detail = format!("there is no array or group at or below `{path}` of the mount `{mount}`");
+        return Err(Problem::from_class(ErrorClass::NotFound).detail(detail));
     }
-    Ok(Json(warm_below(&state.traffic.admission, &state.engine, &target, entrant, &wanted).await?))
+    Ok(Json(loaded))
 }
 
 /// Prefetch into the caches of a mount

@@ -14,7 +14,6 @@ use utoipa::ToSchema;
 use crate::admission::{Admission, AdmissionRequest};
 use crate::array::{Array, ArrayError, Plan, ReadLimits};
 use crate::chunk::{ChunkCoords, Subset};
-use crate::error::ErrorClass;
 use crate::hierarchy::Node;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
@@ -70,10 +69,17 @@ pub(crate) struct PrefetchReport {
     pub(super) complete: bool,
 }
 
+impl PrefetchReport {
+    /// Whether it is known that there was nothing to load.
+    pub(super) fn is_of_nothing(&self) -> bool {
+        self.complete && self.nodes == 0
+    }
+}
+
 /// Loads a node and everything below it.
 ///
 /// # Errors
-/// 503 if the server is overloaded; 404 if nothing is stored there.
+/// 503 if the server is overloaded.
 pub(crate) async fn prefetch(
     admission: &Admission,
     engine: &Arc<ArrayEngine>,
@@ -84,21 +90,10 @@ pub(crate) async fn prefetch(
     let _permit = admission.acquire(entrant, engine.read.segment_size).await?;
     // One read is enough: what is prefetched is requested later.
     let _admitted = engine.caches.admit_all(&target.mount.cache_name, target.path.prefix());
-    let mut warming = Prefetch {
-        engine,
-        target,
-        wanted,
-        warmed: PrefetchReport::default(),
-        cut_short: false,
-        is_absent: false,
-    };
+    let mut warming =
+        Prefetch { engine, target, wanted, warmed: PrefetchReport::default(), cut_short: false };
     let in_time = timeout_at(wanted.until, warming.run()).await.is_ok();
-    let Prefetch { warmed, cut_short, is_absent, .. } = warming;
-    if is_absent {
-        let (path, mount) = (&target.path, &target.mount.name);
-        let detail = format!("there is no array, group or folder at `{path}` of the mount `{mount}`");
-        return Err(Problem::from_class(ErrorClass::NotFound).detail(detail));
-    }
+    let Prefetch { warmed, cut_short, .. } = warming;
     let complete = in_time && !cut_short && warmed.failed == 0;
     Ok(PrefetchReport { complete, ..warmed })
 }
@@ -110,8 +105,6 @@ struct Prefetch<'a> {
     warmed: PrefetchReport,
     /// Whether a limit was reached.
     cut_short: bool,
-    /// Whether nothing is stored at the path that was asked for.
-    is_absent: bool,
 }
 
 impl Prefetch<'_> {
@@ -142,8 +135,6 @@ impl Prefetch<'_> {
                     return Ok(Vec::new());
                 }
             };
-            let is_empty = listing.prefixes.is_empty() && listing.keys.is_empty();
-            self.is_absent |= is_empty && *path == self.target.path && *path != NodePath::root();
             let node = |name: &str| NodePath::parse(name.trim_end_matches('/')).ok();
             return Ok(listing.prefixes.iter().filter_map(|prefix| node(prefix.as_str())).collect());
         };

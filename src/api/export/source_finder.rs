@@ -449,7 +449,7 @@ impl SourceFinder<'_> {
             Ok(CachedLookup::Absent(_)) => Ok(None),
             Err(error) if error.class() == ErrorClass::NotFound => Ok(None),
             // The store has answered: what it has is the matter of this node, and not of those beside it.
-            Err(error @ ArrayError::Hierarchy(HierarchyError::Metadata { .. })) => Ok(Some(Err(error))),
+            Err(ArrayError::Hierarchy(error)) if error.is_of_stored_node() => Ok(Some(Err(error.into()))),
             Err(error) => Err(error.into()),
         }
     }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::array::{ArrayError, NodeOpener};
 use crate::cpu::ComputePool;
 use crate::error::{Classify, ErrorClass};
+use crate::hierarchy::HierarchyError;
 use crate::http::problem::Problem;
 use crate::key::NodePath;
 use crate::metadata::GroupMetadata;
@@ -97,5 +98,6 @@ pub(crate) fn describe(
 }
 
 fn is_unusable(error: &ArrayError) -> bool {
-    matches!(error, ArrayError::Hierarchy(error) if error.is_of_stored_node())
+    matches!(error, ArrayError::Hierarchy(HierarchyError::Dependent { .. }))
+        || matches!(error, ArrayError::Hierarchy(error) if error.is_of_stored_node())
 }

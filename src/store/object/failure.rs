@@ -92,6 +92,13 @@ pub fn is_unanswered(error: &StoreError) -> bool {
     matches!(error, StoreError::Busy(_) | StoreError::TimedOut(_)) || is_backend_failure(error)
 }
 
+/// Whether the backend denies access (403), which may be to this key alone: one that may not list says so of absent keys.
+#[must_use]
+pub fn is_denied(error: &StoreError) -> bool {
+    let StoreError::Backend(source) = error else { return false };
+    source.downcast_ref::<Error>().is_some_and(|error| status(error) == Some(403))
+}
+
 /// The cause of a backend's failure in a few words, without hosts, buckets or paths.
 #[must_use]
 pub fn trouble(error: &StoreError) -> String {

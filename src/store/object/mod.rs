@@ -28,7 +28,7 @@ mod tests;
 
 pub(super) use client::{Connector, TimeoutOptions};
 pub(super) use failure::is_backend_failure;
-pub use failure::{is_unanswered, trouble};
+pub use failure::{is_denied, is_unanswered, trouble};
 pub use object_backend::{ObjectBackend, ObjectOptions};
 pub use public_addresses::PrivateAddress;
 pub use trace_context::set_trace_context_provider;

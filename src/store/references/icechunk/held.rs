@@ -146,6 +146,15 @@ impl HeldFiles {
         drop(evicted);
     }
 
+    /// Removes a snapshot, whose file was deleted.
+    pub(super) fn remove_snapshot(&self, id: ObjectId) {
+        let mut parts = self.lock();
+        let at = parts.iter().position(|held| held.kind == RepositorySnapshot::KIND && held.id == id);
+        let removed = at.map(|at| parts.remove(at));
+        drop(parts);
+        drop(removed);
+    }
+
     /// Evicts what was not used for the longest time. `false` if nothing is held.
     pub(super) fn evict(&self) -> bool {
         let mut parts = self.lock();

@@ -219,7 +219,7 @@ impl Shortcuts for IcechunkStore {
     }
 
     fn purge_held(&self) {
-        self.reader.source().held.purge();
+        self.reader.source().purge();
     }
 
     fn served_version(&self) -> Option<PinnedVersion> {

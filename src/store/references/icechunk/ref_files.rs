@@ -7,6 +7,7 @@
 //! snapshots that are not there cost one request each.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,8 @@ pub(super) struct RefFiles {
     known: Mutex<HashMap<PinnedVersion, (ObjectId, Instant)>>,
     /// Locked while a history is followed.
     followed: tokio::sync::Mutex<Followed>,
+    /// How often everything was evicted on request.
+    purges: AtomicU64,
     parents_for: Duration,
 }
 
@@ -62,8 +65,9 @@ pub(super) struct RefFiles {
 #[derive(Debug, Default)]
 struct Followed {
     parents: HashMap<ObjectId, SnapshotInfo>,
-    /// When the first of them was read.
+    /// When the first of them was read, and how often everything had been evicted by then.
     since: Option<Instant>,
+    purges: u64,
     reserved: Option<ContainerReservation>,
     walk: Option<Walk>,
 }
@@ -101,13 +105,19 @@ struct Refs {
 impl RefFiles {
     pub(super) fn new(inner: SharedStore, budget: ContainerBudget) -> Self {
         let (known, followed) = (Mutex::default(), tokio::sync::Mutex::default());
-        Self { inner, budget, known, followed, parents_for: PARENTS_FOR }
+        Self { inner, budget, known, followed, purges: AtomicU64::default(), parents_for: PARENTS_FOR }
     }
 
     /// The same, where the parents of snapshots are read again after another time.
     #[cfg(test)]
     pub(super) fn with_parents_for(self, parents_for: Duration) -> Self {
         Self { parents_for, ..self }
+    }
+
+    /// Evicts everything.
+    pub(super) fn purge(&self) {
+        self.purges.fetch_add(1, Ordering::Relaxed);
+        self.lock().clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<PinnedVersion, (ObjectId, Instant)>> {
@@ -152,7 +162,13 @@ impl RefFiles {
                     ListedAs::Nothing => false,
                     ListedAs::Head => true,
                     // It may have expired since its descendants were read, and its file have been deleted.
-                    ListedAs::Ancestor if self.known(version).is_some() => held.stores_snapshot(*id).await?,
+                    ListedAs::Ancestor if self.known(version).is_some() => {
+                        let is_there = held.stores_snapshot(*id).await?;
+                        if !is_there {
+                            held.remove_snapshot(*id);
+                        }
+                        is_there
+                    }
                     // Its file is needed next anyway.
                     ListedAs::Ancestor => held.snapshot(*id).await?.is_some(),
                 };
@@ -229,11 +245,12 @@ impl RefFiles {
     /// Whether a branch or tag leads to a snapshot.
     async fn listed_as(&self, held: &HeldFiles, id: ObjectId) -> Result<ListedAs, StoreError> {
         let followed = &mut *self.followed.lock().await;
-        let is_recent = |walk: &Walk| walk.listed.elapsed() < LISTED_FOR;
+        let purges = self.purges.load(Ordering::Relaxed);
+        let is_recent = |walk: &Walk| walk.listed.elapsed() < LISTED_FOR && followed.purges == purges;
         if !followed.walk.as_ref().is_some_and(is_recent) {
             let listed = Instant::now();
             match self.refs().await {
-                Ok(refs) => followed.begin(Walk::new(&refs, listed), self.parents_for),
+                Ok(refs) => followed.begin(Walk::new(&refs, listed), self.parents_for, purges),
                 Err(StoreError::NotListable) => return self.listed_as_without_list(held, id).await,
                 Err(error) => return Err(error),
             }
@@ -280,7 +297,7 @@ impl RefFiles {
         followed: &mut Followed,
         wanted: Option<ObjectId>,
     ) -> Result<(), StoreError> {
-        let Followed { parents, since, reserved, walk } = followed;
+        let Followed { parents, since, reserved, walk, purges: _ } = followed;
         let Some(walk) = walk else { return Ok(()) };
         since.get_or_insert_with(Instant::now);
         let reserved = reserved.get_or_insert_with(|| self.budget.empty());
@@ -293,8 +310,8 @@ impl RefFiles {
             let found =
                 try_join_all(ids.iter().map(|id| held.passing_snapshot(*id, self.parents_for))).await?;
             for (id, snapshot) in ids.into_iter().zip(found) {
-                walk.next.pop_front();
                 let Some(snapshot) = snapshot else {
+                    walk.next.pop_front();
                     // It has expired, unless a branch or tag leads to it: then the repository is broken.
                     if !walk.heads.contains(&id) {
                         walk.seen.remove(&id);
@@ -307,6 +324,8 @@ impl RefFiles {
                         return Err(ReferenceError::from(over).into());
                     }
                 }
+                // Only now: of a failure, the next request goes on from here.
+                walk.next.pop_front();
                 walk.add_parent(snapshot.parent);
                 let (parent, time) = (snapshot.parent, snapshot.time);
                 parents.insert(id, SnapshotInfo { id, parent, time, message: snapshot.message.clone() });
@@ -318,7 +337,7 @@ impl RefFiles {
     pub(super) async fn history(&self, held: &HeldFiles) -> Result<History, StoreError> {
         let (listed, refs) = (Instant::now(), self.refs().await?);
         let followed = &mut *self.followed.lock().await;
-        followed.begin(Walk::new(&refs, listed), self.parents_for);
+        followed.begin(Walk::new(&refs, listed), self.parents_for, self.purges.load(Ordering::Relaxed));
         self.follow(held, followed, None).await?;
         let mut history = refs.named;
         if let Some(walk) = &followed.walk {
@@ -330,10 +349,10 @@ impl RefFiles {
 
 impl Followed {
     /// Begins to follow the histories of all branches and tags.
-    fn begin(&mut self, walk: Walk, parents_for: Duration) {
+    fn begin(&mut self, walk: Walk, parents_for: Duration, purges: u64) {
         let is_old = self.since.is_some_and(|since| since.elapsed() >= parents_for);
-        if is_old || self.parents.len() >= 2 * MAX_HISTORY {
-            *self = Self::default();
+        if is_old || self.purges != purges || self.parents.len() >= 2 * MAX_HISTORY {
+            *self = Self { purges, ..Self::default() };
         }
         self.walk = Some(walk);
     }

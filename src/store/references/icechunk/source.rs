@@ -82,6 +82,12 @@ impl Source {
         })
     }
 
+    /// Evicts what was read of files, and which snapshots were found in them.
+    pub(super) fn purge(&self) {
+        self.held.purge();
+        self.refs.purge();
+    }
+
     /// The same, where what is fixed is asked for again after another time.
     #[cfg(test)]
     pub(super) fn with_fixed_for(self, fixed_for: Duration) -> Self {

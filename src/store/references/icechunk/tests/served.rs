@@ -80,6 +80,11 @@ impl Served {
         Source::new(Arc::clone(self) as SharedStore, cpu(), ContainerBudget::default()).unwrap()
     }
 
+    /// The same, with this many bytes of memory.
+    pub(super) fn source_within(self: &Arc<Self>, bytes: u64) -> Source {
+        Source::new(Arc::clone(self) as SharedStore, cpu(), ContainerBudget::new(bytes)).unwrap()
+    }
+
     /// A store over the repository, at its branch `main`.
     pub(super) fn store(self: &Arc<Self>) -> IcechunkStore {
         let nowhere = AllowList::open(String::new(), &[], |_| unreachable!("there are no prefixes")).unwrap();

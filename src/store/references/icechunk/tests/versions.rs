@@ -220,15 +220,29 @@ async fn a_snapshot_whose_file_was_deleted_is_gone_once_the_repository_is_asked_
     served.put(&format!("snapshots/{}", id(2)), snapshot(2, None, Vec::new())).await;
     served.erase(&format!("snapshots/{}", id(0))).await;
     served.erase(&format!("snapshots/{}", id(1))).await;
-    for gone in [0, 1] {
+    // Also once it is not known any more what they were.
+    for gone in [0, 1, 0, 1] {
         assert_eq!(source.resolve(&at(gone)).await.unwrap(), None, "{gone}");
     }
     assert_eq!(source.resolve(&at(2)).await.unwrap(), Some(id(2)));
 }
 
 #[tokio::test]
+async fn a_history_that_does_not_fit_is_refused_each_time_and_never_taken_for_one_without_the_snapshot() {
+    let served = Served::new();
+    served.put_line(0..40).await;
+    served.put_ref("branch.main", 39).await;
+    let source = served.source_within(2 << 10);
+    for _ in 0..3 {
+        let refused = source.resolve(&at(0)).await.unwrap_err();
+        assert!(matches!(refused, StoreError::References(ReferenceError::OverBudget { .. })), "{refused}");
+    }
+    assert_eq!(served.source().resolve(&at(0)).await.unwrap(), Some(id(0)));
+}
+
+#[tokio::test]
 async fn expired_snapshots_are_not_listed_once_the_parents_are_read_again() {
-    for is_read_again in [true, false] {
+    for (is_read_again, is_purged) in [(true, false), (false, true), (false, false)] {
         let served = Served::new();
         served.put_line(0..4).await;
         served.put_ref("branch.main", 3).await;
@@ -240,8 +254,11 @@ async fn expired_snapshots_are_not_listed_once_the_parents_are_read_again() {
         served.put(&format!("snapshots/{}", id(2)), snapshot(2, None, Vec::new())).await;
         served.erase(&format!("snapshots/{}", id(0))).await;
         served.erase(&format!("snapshots/{}", id(1))).await;
+        if is_purged {
+            source.purge();
+        }
         let listed = source.history().await.unwrap().snapshots;
-        assert_eq!(listed.len(), if is_read_again { 2 } else { 4 });
+        assert_eq!(listed.len(), if is_read_again || is_purged { 2 } else { 4 });
         // Those that are asked for the first time, whether they are listed or not.
         for gone in [0, 1] {
             assert_eq!(source.resolve(&at(gone)).await.unwrap(), None, "{gone}");
