@@ -13,7 +13,7 @@ use crate::array::{Array, ArrayError, DeclaredArrays, NodeOpener, OpenNode};
 use crate::hierarchy::{self, HierarchyError};
 use crate::key::{NodePath, StorePrefix};
 use crate::metadata::ArrayMetadata;
-use crate::store::{SharedStore, StoreError};
+use crate::store::{ReferenceError, SharedStore, StoreError};
 
 /// Finds nodes of one store.
 #[derive(Clone, Debug)]
@@ -141,8 +141,11 @@ impl NodeFinder {
             Err(ArrayError::Hierarchy(HierarchyError::NoSuchNode { .. } | HierarchyError::Path { .. })) => {
                 return Ok(NodeLookup::Missing);
             }
-            // An unreadable node is shown as it is stored.
-            Err(ArrayError::Hierarchy(error)) if error.is_of_stored_node() => None,
+            // An unreadable node is shown as it is stored. Of two nodes with its path, the store itself serves nothing.
+            Err(ArrayError::Hierarchy(
+                HierarchyError::Metadata { .. }
+                | HierarchyError::Store { source: StoreError::References(ReferenceError::TwoNodes), .. },
+            )) => None,
             Err(error) => return Err(to_store_error(error)),
         };
         if let Some(dependent) = opened.as_ref().and_then(|opened| opened.dependent.as_ref()) {
