@@ -114,8 +114,8 @@ impl Config {
             Some((name, directory)) => Err(self.invalid_url(
                 name,
                 format!(
-                    "the mount and the disk cache (`cache.disk.path`, `{}`) overlap: clients of the mount could read what is \
-                     cached of others",
+                    "the mount, or where its references may lead, and the disk cache (`cache.disk.path`, `{}`) overlap: clients of the \
+                     mount could read what is cached of others",
                     directory.display()
                 ),
             )),
