@@ -33,7 +33,7 @@ type Row = (&'static str, Caches, &'static str, &'static str, Option<(&'static s
 #[rustfmt::skip]
 const TAKES: [Row; 11] = [
     // Kept: nothing of the value; extractors, boxed futures, headers, and bodies within bodies.
-    ("16 KiB", Caches::Default, "GET", "/store/m/16", None, 20, 4_552),
+    ("16 KiB", Caches::Default, "GET", "/store/m/16", None, 20, 4_541),
     // The value's buffer, and that of the try to read it at once.
     ("16 KiB, not kept", Caches::None, "GET", "/store/m/16", None, 31, 38_657),
     ("its head", Caches::Default, "HEAD", "/store/m/16", None, 23, 6_149),
