@@ -193,7 +193,5 @@ fn is_unusable(error: &ArrayError) -> bool {
             | ErrorClass::CorruptData
             | ErrorClass::Unsupported
             | ErrorClass::TooLarge
-            | ErrorClass::ReferenceBroken
-            | ErrorClass::ReferenceRefused
     )
 }

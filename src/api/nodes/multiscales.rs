@@ -98,6 +98,6 @@ pub(crate) fn describe(
 }
 
 fn is_unusable(error: &ArrayError) -> bool {
-    matches!(error, ArrayError::Hierarchy(HierarchyError::Dependent { .. }))
-        || matches!(error, ArrayError::Hierarchy(error) if error.is_of_stored_node())
+    let ArrayError::Hierarchy(error) = error else { return false };
+    matches!(error, HierarchyError::Dependent { .. }) || error.is_of_stored_node()
 }
