@@ -5,13 +5,14 @@
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
 
-use crate::auth::caller::Caller;
+use crate::auth::caller::{Caller, ClientKey};
 
 /// A caller that shares a limited resource with other callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,8 +23,12 @@ impl ClientBucket {
     pub(crate) fn of(extensions: &Extensions) -> Self {
         static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         // Nothing else distinguishes callers.
-        let identity = Caller::of(extensions).client_key();
-        Self(HASHES.hash_one(identity))
+        Self(match Caller::of(extensions).client_key() {
+            ClientKey::Name(name, part) => HASHES.hash_one((name, part)),
+            // One number: every request hashes an address, and each part of one takes as long as the whole.
+            ClientKey::Address(IpAddr::V4(address)) => HASHES.hash_one(address.to_bits()),
+            ClientKey::Address(IpAddr::V6(address)) => HASHES.hash_one(address.to_bits()),
+        })
     }
 
     /// The caller's hash.

@@ -6,6 +6,7 @@
 use axum::http::{HeaderMap, Method, Uri};
 
 use crate::http::route::{Resource, RouteSpec};
+use crate::key::last_segment;
 
 /// The classes of work, the first to be admitted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,8 +68,7 @@ impl Priority {
 
 /// Whether the last segment of a path names a document of metadata.
 fn is_document(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    matches!(name, "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata")
+    matches!(last_segment(path), "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata")
 }
 
 /// Whether the route lists keys or encodes chunks, whatever the path. On other routes a path that ends in a slash is

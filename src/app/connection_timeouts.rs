@@ -102,11 +102,11 @@ impl ConnectionMonitor {
     }
 
     /// Bytes arrived.
-    pub(crate) fn on_read(&self, now: Instant) {
+    pub(crate) fn on_read(&self, now: impl FnOnce() -> Instant) {
         let mut state = self.state();
         state.has_read = true;
         if state.requests.is_empty() {
-            state.head_since.get_or_insert(now);
+            state.head_since.get_or_insert_with(now);
         }
     }
 
@@ -276,7 +276,7 @@ mod tests {
         let start = Instant::now();
         let monitor = ConnectionMonitor::new(start);
         for second in 5..25 {
-            monitor.on_read(start + second * SECOND);
+            monitor.on_read(|| start + second * SECOND);
             assert_eq!(monitor.timed_out(&limits(), start + second * SECOND), None, "{second}");
         }
         assert_eq!(monitor.timed_out(&limits(), start + 25 * SECOND), Some(TimeoutReason::Header));
@@ -286,7 +286,7 @@ mod tests {
     fn a_request_in_flight_has_no_timeout_while_the_server_works() {
         let start = Instant::now();
         let monitor = ConnectionMonitor::new(start);
-        monitor.on_read(start);
+        monitor.on_read(|| start);
         let guard = monitor.begin_request(false);
         assert_eq!(monitor.timed_out(&limits(), start + 1000 * SECOND), None);
         assert!(!monitor.is_idle());
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn a_connection_without_a_request_exceeds_the_idle_timeout() {
         let monitor = ConnectionMonitor::new(Instant::now());
-        monitor.on_read(Instant::now());
+        monitor.on_read(Instant::now);
         drop(monitor.begin_request(false));
         let ended = Instant::now();
         assert_eq!(monitor.timed_out(&limits(), ended + 29 * SECOND), None);
@@ -312,7 +312,7 @@ mod tests {
         let monitor = ConnectionMonitor::new(Instant::now());
         drop(monitor.begin_request(true));
         let ended = Instant::now();
-        monitor.on_read(ended);
+        monitor.on_read(|| ended);
         assert_eq!(monitor.timed_out(&limits(), ended + 29 * SECOND), None);
         assert_eq!(monitor.timed_out(&limits(), ended + 31 * SECOND), Some(TimeoutReason::Idle));
     }
@@ -380,7 +380,7 @@ mod tests {
     fn the_first_byte_timeout_restarts_after_the_tls_handshake() {
         let start = Instant::now();
         let monitor = ConnectionMonitor::new(start);
-        monitor.on_read(start);
+        monitor.on_read(|| start);
         monitor.on_encrypted(start + 19 * SECOND);
         assert_eq!(monitor.timed_out(&limits(), start + 28 * SECOND), None);
         assert_eq!(monitor.timed_out(&limits(), start + 29 * SECOND), Some(TimeoutReason::FirstByte));
@@ -390,7 +390,7 @@ mod tests {
     fn a_socket_that_accepts_no_bytes_exceeds_the_stall_timeout_and_is_not_idle() {
         let start = Instant::now();
         let monitor = ConnectionMonitor::new(start);
-        monitor.on_read(start);
+        monitor.on_read(|| start);
         drop(monitor.begin_request(false));
         monitor.on_write_blocked(start);
         monitor.on_write_blocked(start + 39 * SECOND);

@@ -13,6 +13,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use memchr::{memchr, memchr2};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Bytes of a line that are buffered: enough for each field that gives the length of a body. A longer field of those is rejected.
@@ -33,7 +34,7 @@ pub(super) struct Heads<S> {
 #[derive(Debug, Default)]
 struct Framing {
     part: Part,
-    line: Line,
+    line: PartialLine,
     /// The body that the current head announces.
     body: Body,
 }
@@ -63,21 +64,22 @@ enum Body {
     Chunked,
 }
 
-/// The beginning of a line.
+/// What arrived of a line before the rest of it.
 #[derive(Debug)]
-struct Line {
+struct PartialLine {
+    /// Its beginning.
     buffered: [u8; LINE_BYTES],
     length: usize,
     last: u8,
 }
 
-impl Default for Line {
+impl Default for PartialLine {
     fn default() -> Self {
         Self { buffered: [0; LINE_BYTES], length: 0, last: 0 }
     }
 }
 
-impl Line {
+impl PartialLine {
     fn push(&mut self, bytes: &[u8]) {
         let Some(last) = bytes.last() else { return };
         if let Some(free) = self.buffered.get_mut(self.length..) {
@@ -87,14 +89,37 @@ impl Line {
         self.last = *last;
     }
 
-    /// The buffered beginning, without the carriage return at its end.
-    fn text(&self) -> &[u8] {
-        let text = self.buffered.get(..self.length).unwrap_or(self.buffered.as_slice());
-        text.strip_suffix(b"\r").unwrap_or(text)
+    fn finished(&self) -> Line<'_> {
+        let beginning = self.buffered.get(..self.length).unwrap_or(self.buffered.as_slice());
+        Line { beginning, length: self.length, last: self.last }
+    }
+}
+
+/// A whole line, without its line feed.
+#[derive(Clone, Copy, Debug)]
+struct Line<'a> {
+    beginning: &'a [u8],
+    length: usize,
+    last: u8,
+}
+
+impl<'a> Line<'a> {
+    /// A line that arrived at once.
+    fn new(line: &'a [u8]) -> Self {
+        Self {
+            beginning: line.get(..LINE_BYTES).unwrap_or(line),
+            length: line.len(),
+            last: line.last().copied().unwrap_or_default(),
+        }
+    }
+
+    /// Its beginning, without the carriage return at its end.
+    fn text(self) -> &'a [u8] {
+        self.beginning.strip_suffix(b"\r").unwrap_or(self.beginning)
     }
 
     /// Whether it is empty except for its carriage return.
-    fn is_empty(&self) -> bool {
+    fn is_empty(self) -> bool {
         self.length <= 1
     }
 }
@@ -126,40 +151,53 @@ impl Framing {
 
     /// Checks up to the end of a line, or of the bytes.
     fn check_line(&mut self, bytes: &mut [u8]) -> usize {
-        let end = bytes.iter().position(|byte| *byte == b'\n');
-        let length = end.unwrap_or(bytes.len());
+        let found = match self.part {
+            Part::Request => memchr2(b'\n', b'#', bytes),
+            _ => memchr(b'\n', bytes),
+        };
+        let length = found.unwrap_or(bytes.len());
         let Some((line, rest)) = bytes.split_at_mut_checked(length) else { return length };
-        if matches!(self.part, Part::Request)
-            && let Some(odd) = line.iter_mut().find(|byte| **byte == b'#')
-        {
+        let end = rest.first_mut();
+        if let Some(odd) = end.filter(|byte| **byte == b'#') {
             *odd = REFUSED;
             self.part = Part::Rest;
-            return length;
+            return length + 1;
         }
-        self.line.push(line);
-        let Some(end) = rest.first_mut() else { return length };
-        let next = if self.line.last == b'\r' { self.next() } else { Err(Ambiguous) };
+        let Some(end) = rest.first_mut() else {
+            self.line.push(line);
+            return length;
+        };
+        // Most lines arrive at once and are not buffered.
+        let next = if self.line.length == 0 {
+            self.next(Line::new(line))
+        } else {
+            let mut partial = std::mem::take(&mut self.line);
+            partial.push(line);
+            self.next(partial.finished())
+        };
         self.part = next.unwrap_or_else(|Ambiguous| {
             *end = REFUSED;
             Part::Rest
         });
-        self.line = Line::default();
         length + 1
     }
 
-    /// The part after the line that has ended.
-    fn next(&mut self) -> Result<Part, Ambiguous> {
+    /// The part after a line.
+    fn next(&mut self, line: Line<'_>) -> Result<Part, Ambiguous> {
+        if line.last != b'\r' {
+            return Err(Ambiguous);
+        }
         Ok(match self.part {
-            Part::Request | Part::Trailers if self.line.is_empty() => Part::Request,
-            Part::Request if self.line.text() == PREFACE => Part::Rest,
+            Part::Request | Part::Trailers if line.is_empty() => Part::Request,
+            Part::Request if line.text() == PREFACE => Part::Rest,
             Part::Request => Part::Fields,
-            Part::Fields if self.line.is_empty() => match std::mem::take(&mut self.body) {
+            Part::Fields if line.is_empty() => match std::mem::take(&mut self.body) {
                 Body::None | Body::Length(0) => Part::Request,
                 Body::Length(length) => Part::Body(length),
                 Body::Chunked => Part::ChunkSize,
             },
-            Part::Fields => return self.field(),
-            Part::ChunkSize => match chunk_size(self.line.text()) {
+            Part::Fields => return self.field(line),
+            Part::ChunkSize => match chunk_size(line.text()) {
                 Some(0) => Part::Trailers,
                 Some(size) => size.checked_add(2).map_or(Part::Rest, Part::Chunk),
                 None => Part::Rest,
@@ -170,15 +208,15 @@ impl Framing {
     }
 
     /// Takes the length of the body from a field.
-    fn field(&mut self) -> Result<Part, Ambiguous> {
-        let text = self.line.text();
+    fn field(&mut self, line: Line<'_>) -> Result<Part, Ambiguous> {
+        let text = line.text();
         let Some(colon) = text.iter().position(|byte| *byte == b':') else { return Ok(Part::Fields) };
         let Some((name, value)) = text.split_at_checked(colon) else { return Ok(Part::Fields) };
         let is_chunked = name.eq_ignore_ascii_case(b"transfer-encoding");
         if !is_chunked && !name.eq_ignore_ascii_case(b"content-length") {
             return Ok(Part::Fields);
         }
-        if self.line.length > LINE_BYTES {
+        if line.length > LINE_BYTES {
             return Err(Ambiguous);
         }
         // The encoding takes precedence over the length (RFC 9112, section 6.3).

@@ -157,21 +157,29 @@ impl HttpBody for RequestBody {
 
 /// The response to a request that must not reach the endpoint.
 fn refusal<B>(request: &Request<B>) -> Option<Response<Body>> {
-    let headers = request.headers();
-    let hosts = headers.get_all(HOST).iter().count();
+    let (mut hosts, mut length, mut encodings, mut is_chunked) = (0, None, 0, true);
+    // One pass: most requests have few headers, and each lookup takes longer than to compare their names.
+    for (name, value) in request.headers() {
+        if name == HOST {
+            hosts += 1;
+        } else if name == CONTENT_LENGTH {
+            length = length.or(Some(value));
+        } else if name == TRANSFER_ENCODING {
+            encodings += 1;
+            is_chunked &= value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+        }
+    }
     if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
         let detail = "the request must have exactly one Host header";
         return Some(problem(StatusCode::BAD_REQUEST, "Bad Request", "invalid-request", detail));
     }
     // No value is that long, and what follows would be read as its bytes.
-    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| i64::try_from(length).is_err()) {
         let detail = "the Content-Length is larger than any body can be";
         return Some(problem(StatusCode::BAD_REQUEST, "Bad Request", "invalid-request", detail));
     }
-    let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
-    let chunked = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
-    if !encodings.next().is_none_or(chunked) || encodings.next().is_some() {
+    if !is_chunked || encodings > 1 {
         let detail = "the only Transfer-Encoding this server knows is chunked";
         return Some(problem(StatusCode::NOT_IMPLEMENTED, "Not Implemented", "unsupported", detail));
     }
@@ -208,6 +216,8 @@ impl HttpBody for ResponseBody {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         match &frame {
             Poll::Pending => self.guard.on_server_working(),
+            // What has ended is dropped at once.
+            Poll::Ready(_) if self.body.is_end_stream() => {}
             Poll::Ready(_) => self.guard.on_body_ready(Instant::now()),
         }
         frame

@@ -61,7 +61,7 @@ impl AsyncRead for Socket {
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if buffer.filled().len() > before {
-            self.monitor.on_read(Instant::now());
+            self.monitor.on_read(Instant::now);
         }
         result
     }

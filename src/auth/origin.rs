@@ -46,8 +46,8 @@ pub(crate) fn check(
     let (uri, headers, extensions) = (request.uri(), request.headers(), request.extensions());
     let is_admins = Administrator::is_asking(extensions);
     // Browsers always send a host.
-    let names_host = uri.authority().is_some() || headers.contains_key(header::HOST);
-    if is_admins && names_host && !is_sent_to_known(rules, uri, headers) {
+    let names_host = || uri.authority().is_some() || headers.contains_key(header::HOST);
+    if is_admins && names_host() && !is_sent_to_known(rules, uri, headers) {
         return Err(unknown_host_of_admins());
     }
     if is_admins && headers.contains_key(header::ORIGIN) || writes(request.method(), spec, uri) {

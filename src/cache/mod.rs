@@ -21,6 +21,7 @@ mod single_flight;
 mod source;
 mod stale;
 mod uncached;
+mod value_watch;
 mod values;
 mod version_index;
 mod weighted_cache;

@@ -17,6 +17,7 @@ use tracing::Instrument;
 
 use super::caches::{CacheKind, Evictable, PurgeOutcome, is_key_below};
 use super::stale::{BackendAnswer, StaleLookups};
+use super::value_watch::ValueWatch;
 use super::weighted_cache::{CacheUsage, WeightedCache};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
@@ -41,6 +42,7 @@ struct CachedValue {
     bytes: Bytes,
     /// When the last check began that found this version.
     validated: Mutex<Instant>,
+    watch: ValueWatch,
 }
 
 /// A cache of the small values of all mounts, which evicts the least used. Clones share the entries.
@@ -138,15 +140,35 @@ impl CachedStore {
     /// The value of a key or a part of it, if it is cached and still current.
     fn get_fresh(&self, key: &StoreKey, range: ByteRange) -> Option<Arc<CachedValue>> {
         let cached = self.values.get(&self.part_key(key, range))?;
+        let is_current = || self.inner.validate_cached(key, Some(&cached.info.version));
+        if self.policy == CachePolicy::Always && cached.watch.is_unchanged(&*self.inner) {
+            return Some(cached);
+        }
         let now = Instant::now();
+        if self.policy == CachePolicy::Always {
+            let is_current = is_current();
+            if is_current && cached.watch.is_due_after_check(&*self.inner, now) {
+                self.begin_watch(key, &cached);
+            }
+            return is_current.then_some(cached);
+        }
         if *lock(&cached.validated) >= self.freshness_horizon(now) {
             return Some(cached);
         }
-        if !self.inner.validate_cached(key, Some(&cached.info.version)) {
+        if !is_current() {
             return None;
         }
         *lock(&cached.validated) = now;
         Some(cached)
+    }
+
+    /// Lets the store report changes of a value.
+    fn begin_watch(&self, key: &StoreKey, cached: &Arc<CachedValue>) {
+        let (inner, key, cached) = (Arc::clone(&self.inner), key.clone(), Arc::clone(cached));
+        tokio::spawn(async move {
+            let is_current = || inner.validate_cached(&key, Some(&cached.info.version));
+            cached.watch.begin(&*inner, &key, is_current).await;
+        });
     }
 
     /// Whether a value that was read is small enough to cache, and can be revalidated later.
@@ -289,7 +311,8 @@ impl Store for CachedStore {
                     // Boxed, because it would make the future of every read larger.
                     ValueBody::Stream(_) => Box::pin(value.bytes(self.largest)).await?,
                 };
-                let cached = CachedValue { info, range: part, bytes, validated: Mutex::new(validated) };
+                let (validated, watch) = (Mutex::new(validated), ValueWatch::default());
+                let cached = CachedValue { info, range: part, bytes, validated, watch };
                 let value = Value { is_cached: false, ..cached.value() };
                 self.values.insert(&self.part_key(key, range), &Arc::new(cached), since);
                 Ok(Some(value))
@@ -457,6 +480,56 @@ mod tests {
         fs::rename(path("link"), path("d/a")).unwrap();
         let refused = store.get(&key("d/a"), ByteRange::Whole, None).await;
         assert!(refused.is_err(), "a link that leads out is refused: {refused:?}");
+    }
+
+    /// Reads the value until its changes are reported, as far as they can be here.
+    async fn until_watched(cache: &ValueCache, store: &SharedStore, name: &str) {
+        let part = (Arc::from("m"), key(name), ByteRange::Whole);
+        loop {
+            bytes(store, name).await.unwrap();
+            if cache.values.get(&part).is_some_and(|cached| cached.watch.is_watched()) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn no_old_value_is_returned_of_a_key_that_is_watched() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::create_dir(path("d")).unwrap();
+        fs::write(path("d/a"), "one").unwrap();
+        let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
+        let cache = ValueCache::new(16 << 20);
+        let store = cache.wrap("m", Arc::new(store), CachePolicy::Always);
+
+        until_watched(&cache, &store, "d/a").await;
+        fs::write(path("d/a"), "two").unwrap();
+        assert_eq!(bytes(&store, "d/a").await.unwrap(), "two", "written in place");
+
+        until_watched(&cache, &store, "d/a").await;
+        fs::write(path("new"), "three").unwrap();
+        fs::rename(path("new"), path("d/a")).unwrap();
+        assert_eq!(bytes(&store, "d/a").await.unwrap(), "three", "replaced by another file");
+
+        until_watched(&cache, &store, "d/a").await;
+        fs::hard_link(path("d/a"), path("link")).unwrap();
+        until_watched(&cache, &store, "d/a").await;
+        fs::write(path("link"), "four").unwrap();
+        assert_eq!(bytes(&store, "d/a").await.unwrap(), "four", "written by another name");
+
+        until_watched(&cache, &store, "d/a").await;
+        fs::create_dir(path("e")).unwrap();
+        fs::write(path("e/a"), "five").unwrap();
+        fs::rename(path("d"), path("old")).unwrap();
+        fs::rename(path("e"), path("d")).unwrap();
+        assert_eq!(bytes(&store, "d/a").await.unwrap(), "five", "in another directory");
+
+        until_watched(&cache, &store, "d/a").await;
+        fs::remove_file(path("d/a")).unwrap();
+        assert_eq!(bytes(&store, "d/a").await, None, "removed");
+        assert_eq!(store.head(&key("d/a")).await.unwrap(), None);
     }
 
     #[tokio::test]

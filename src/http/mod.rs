@@ -31,6 +31,7 @@ pub(crate) mod peer;
 pub(crate) mod problem;
 mod problem_text;
 pub(crate) mod range;
+pub(crate) mod request_id;
 pub(crate) mod route;
 pub(crate) mod s3_query;
 pub(crate) mod switch;

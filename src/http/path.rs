@@ -52,46 +52,85 @@ impl Classify for PathError {
 struct MountPath<'a> {
     mount: Cow<'a, str>,
     /// Decoded segments joined with `/`; no slash at either end.
-    rest: String,
+    rest: Cow<'a, str>,
     /// Whether the path ended in a slash.
     ends_in_slash: bool,
 }
 
 /// The raw segments of a raw path.
-pub(crate) fn segments(raw_path: &str) -> impl Iterator<Item = &str> {
-    raw_path.split('/').filter(|segment| !segment.is_empty())
+pub(crate) fn segments(raw_path: &str) -> Segments<'_> {
+    Segments { rest: raw_path }
+}
+
+/// The raw segments that are left of a raw path.
+#[derive(Clone, Debug)]
+pub(crate) struct Segments<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Iterator for Segments<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        // By bytes: every request has a path, and the searchers of `str` take longer to set up than a segment to search.
+        let start = self.rest.bytes().position(|byte| byte != b'/')?;
+        let rest = self.rest.get(start..)?;
+        let end = rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len());
+        let (segment, rest) = rest.split_at_checked(end)?;
+        self.rest = rest;
+        Some(segment)
+    }
+}
+
+impl<'a> Segments<'a> {
+    /// Those after the first ones.
+    fn after(mut self, count: usize) -> Self {
+        self.by_ref().take(count).for_each(drop);
+        self
+    }
+
+    /// The segments, decoded and joined with `/`.
+    fn joined(
+        self,
+        decode: impl Fn(&'a str) -> Result<Cow<'a, str>, PathError>,
+    ) -> Result<Cow<'a, str>, PathError> {
+        let raw = self.rest.strip_prefix('/').unwrap_or(self.rest);
+        let raw = raw.strip_suffix('/').unwrap_or(raw);
+        if is_plain(raw) {
+            return Ok(Cow::Borrowed(raw));
+        }
+        let mut text = String::with_capacity(raw.len());
+        for segment in self {
+            if !text.is_empty() {
+                text.push('/');
+            }
+            text.push_str(&decode(segment)?);
+        }
+        Ok(Cow::Owned(text))
+    }
+}
+
+/// Whether a text without a slash at either end has no escape and no empty segment: then it is itself what is joined of its segments.
+fn is_plain(raw: &str) -> bool {
+    let mut is_after_slash = true;
+    let has_none = raw.bytes().all(|byte| {
+        let is_odd = byte == b'%' || (byte == b'/' && is_after_slash);
+        is_after_slash = byte == b'/';
+        !is_odd
+    });
+    has_none && (!is_after_slash || raw.is_empty())
 }
 
 /// Splits and decodes a raw path whose first `literals` segments are fixed by the route.
 fn locate(raw_path: &str, literals: usize) -> Result<MountPath<'_>, PathError> {
-    let mut names = segments(raw_path).skip(literals);
+    let mut names = segments(raw_path).after(literals);
     let mount = decode(names.next().unwrap_or_default())?;
-    let rest = joined(names, raw_path.len())?;
+    let rest = names.joined(decode)?;
     if !mount.is_empty() {
         // `..` in place of a mount name is a 400, as in a key, not an unknown mount.
         StoreKey::check(&mount)?;
     }
     Ok(MountPath { mount, rest, ends_in_slash: raw_path.ends_with('/') })
-}
-
-/// Raw segments, decoded and joined with `/`: at most `length` bytes.
-fn joined<'a>(names: impl Iterator<Item = &'a str>, length: usize) -> Result<String, PathError> {
-    joined_by(decode, names, length)
-}
-
-fn joined_by<'a>(
-    decode: impl Fn(&'a str) -> Result<Cow<'a, str>, PathError>,
-    names: impl Iterator<Item = &'a str>,
-    length: usize,
-) -> Result<String, PathError> {
-    let mut text = String::with_capacity(length);
-    for name in names {
-        if !text.is_empty() {
-            text.push('/');
-        }
-        text.push_str(&decode(name)?);
-    }
-    Ok(text)
 }
 
 /// Decodes one raw segment, once.
@@ -144,7 +183,7 @@ impl KeyOrPrefix {
 
     /// Parses a raw path where a mount is served at the root path.
     pub(crate) fn at_root(raw_path: &str) -> Result<Self, PathError> {
-        Self::parse(&joined(segments(raw_path), raw_path.len())?, raw_path.ends_with('/'))
+        Self::parse(&segments(raw_path).joined(decode)?, raw_path.ends_with('/'))
     }
 }
 
@@ -200,12 +239,12 @@ pub(crate) fn check_written_path(raw_path: &str) -> Result<(), PathError> {
 }
 
 fn node_behind(raw_path: &str, literals: usize) -> Result<(Cow<'_, str>, NodePath), PathError> {
-    let mut names = segments(raw_path).skip(literals);
+    let mut names = segments(raw_path).after(literals);
     let mount = decode(names.next().unwrap_or_default())?;
     if !mount.is_empty() {
         StoreKey::check(&mount)?;
     }
-    Ok((mount, node_path(names, raw_path.len())?))
+    Ok((mount, node_path(names)?))
 }
 
 /// The mount name, the grid, level, column and row of a tile, and the node path of a raw path
@@ -217,21 +256,21 @@ type TilePath<'a> = (Cow<'a, str>, [Cow<'a, str>; 4], NodePath);
 /// # Errors
 /// [`PathError`] if the path is invalid.
 pub(crate) fn tile_of(raw_path: &str) -> Result<TilePath<'_>, PathError> {
-    let mut names = segments(raw_path).skip(1);
+    let mut names = segments(raw_path).after(1);
     let mut next = || decode(names.next().unwrap_or_default());
     let (mount, address) = (next()?, [next()?, next()?, next()?, next()?]);
     if !mount.is_empty() {
         StoreKey::check(&mount)?;
     }
-    Ok((mount, address, node_path(names, raw_path.len())?))
+    Ok((mount, address, node_path(names)?))
 }
 
 /// The node path of raw segments.
-fn node_path<'a>(names: impl Iterator<Item = &'a str>, most_bytes: usize) -> Result<NodePath, PathError> {
-    let path = joined_by(unescaped, names, most_bytes)?;
+fn node_path(names: Segments<'_>) -> Result<NodePath, PathError> {
+    let path = names.joined(unescaped)?;
     // Escaped slashes collapse like unescaped ones.
     let path = if path.contains("//") || path.starts_with('/') || path.ends_with('/') {
-        NodePath::parse(&joined_by(|name| Ok(Cow::Borrowed(name)), segments(&path), path.len())?)?
+        NodePath::parse(&segments(&path).joined(|name| Ok(Cow::Borrowed(name)))?)?
     } else {
         NodePath::parse(&path)?
     };
@@ -264,18 +303,18 @@ pub(crate) fn pyramid_place(raw_path: &str) -> Result<RecipePath<'_, 3>, PathErr
 
 /// Parses a raw path with a mount and this number of segments of a recipe.
 fn recipe_place<const N: usize>(raw_path: &str) -> Result<RecipePath<'_, N>, PathError> {
-    let mut names = segments(raw_path).skip(1).peekable();
+    let mut names = segments(raw_path).after(1);
     let name = decode(names.next().unwrap_or_default())?;
     let mut recipe = [const { Cow::Borrowed("") }; N];
     for segment in &mut recipe {
         *segment = decode(names.next().unwrap_or_default())?;
     }
-    let third = names.peek().copied().map(decode).transpose()?;
+    let third = names.clone().next().map(decode).transpose()?;
     let data_type = third.filter(|segment| RechunkSpec::is_data_type(segment));
     if data_type.is_some() {
         names.next();
     }
-    let place = KeyOrPrefix::parse(&joined(names, raw_path.len())?, raw_path.ends_with('/'))?;
+    let place = KeyOrPrefix::parse(&names.joined(decode)?, raw_path.ends_with('/'))?;
     Ok((name, recipe, data_type, place))
 }
 

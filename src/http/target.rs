@@ -80,9 +80,9 @@ impl Target<'_> {
             Resource::Public | Resource::Mounts => Target::Server,
             Resource::Stored if at_root => Target::Root(KeyOrPrefix::at_root(raw_path)?),
             Resource::Stored | Resource::Object | Resource::View => {
-                let view = segments(raw_path).next().filter(|_| resource == Resource::View);
+                let view = || segments(raw_path).next().and_then(ViewKind::from_name);
                 let (mount, place) = place_of(raw_path)?;
-                Target::Stored { mount, view: view.and_then(ViewKind::from_name), place }
+                Target::Stored { mount, view: (resource == Resource::View).then(view).flatten(), place }
             }
             Resource::Rechunked => {
                 let (mount, [chunks, codec], data_type, place) = rechunked_place(raw_path)?;

@@ -2,6 +2,7 @@
 //!
 //! A date that HTTP cannot represent is omitted. Comparison of validators is in `conditions`.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -16,6 +17,10 @@ pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json"
 const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
 /// The first second of the year 10,000, which no HTTP date can represent.
 const YEAR_10000: u64 = 253_402_300_800;
+
+/// Dates that were formatted last, by their seconds. What is read often has few dates, and to format one takes as long as to look up
+/// its value.
+static RECENT_DATES: [Mutex<Option<(u64, HeaderValue)>>; 64] = [const { Mutex::new(None) }; 64];
 
 /// A version as an entity tag, quotes included.
 pub(crate) fn entity_tag(version: &Version) -> String {
@@ -39,20 +44,21 @@ pub(crate) fn http_date(time: SystemTime) -> Option<HeaderValue> {
     if seconds >= YEAR_10000 {
         return None;
     }
-    from_text(httpdate::fmt_http_date(time))
+    let place = RECENT_DATES.get(usize::try_from(seconds % RECENT_DATES.len() as u64).ok()?)?;
+    let mut recent = place.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*recent {
+        Some((second, date)) if *second == seconds => Some(date.clone()),
+        _ => {
+            let date = from_text(httpdate::fmt_http_date(time))?;
+            *recent = Some((seconds, date.clone()));
+            Some(date)
+        }
+    }
 }
 
 /// A text as a header value, without a copy; `None` if it has invalid characters.
 pub(crate) fn from_text(text: String) -> Option<HeaderValue> {
     HeaderValue::from_maybe_shared(Bytes::from(text)).ok()
-}
-
-/// The first 128 bits of a digest in hexadecimal, as an opaque tag.
-pub(crate) fn hex_tag(digest: &[u8]) -> String {
-    let mut tag = String::with_capacity(32);
-    let digits = digest.iter().take(16).flat_map(|byte| [byte >> 4, byte & 0xf]);
-    tag.extend(digits.filter_map(|digit| char::from_digit(digit.into(), 16)));
-    tag
 }
 
 /// Parses an HTTP date; `None` for an invalid one, which RFC 9110 requires to be ignored.
@@ -96,8 +102,7 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
 /// Whether a value is a metadata document, by its key alone.
 pub(crate) fn is_metadata(key: &StoreKey) -> bool {
     let name = key.name();
-    matches!(name, ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata")
-        || name.rsplit_once('.').is_some_and(|(_, extension)| extension == "json")
+    matches!(name, ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata") || name.as_bytes().ends_with(b".json")
 }
 
 /// The media type of a value, by its key alone: JSON for metadata documents, bytes for all others.

@@ -3,12 +3,12 @@
 use super::error::{KeyError, MAX_KEY_BYTES, MAX_KEY_SEGMENTS};
 
 /// Checks one segment of a key: not empty, not `.` or `..`, no control characters.
-fn check_segment(segment: &str) -> Result<(), KeyError> {
+fn check_segment(segment: &[u8]) -> Result<(), KeyError> {
     match segment {
-        "" => Err(KeyError::EmptySegment),
-        "." => Err(KeyError::DotSegment(".")),
-        ".." => Err(KeyError::DotSegment("..")),
-        _ if segment.bytes().any(|byte| byte < 0x20 || byte == 0x7f) => Err(KeyError::ControlCharacter),
+        b"" => Err(KeyError::EmptySegment),
+        b"." => Err(KeyError::DotSegment(".")),
+        b".." => Err(KeyError::DotSegment("..")),
+        _ if segment.iter().any(|byte| *byte < 0x20 || *byte == 0x7f) => Err(KeyError::ControlCharacter),
         _ => Ok(()),
     }
 }
@@ -22,7 +22,8 @@ pub(super) fn check_key(text: &str) -> Result<(), KeyError> {
         return Err(KeyError::TooLong(text.len()));
     }
     let mut segments = 0;
-    for segment in text.split('/') {
+    // By bytes: every request has a key, and the searchers of `str` take longer to set up than a segment to search.
+    for segment in text.as_bytes().split(|byte| *byte == b'/') {
         check_segment(segment)?;
         segments += 1;
     }

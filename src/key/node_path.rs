@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{KeyError, StoreKey, StorePrefix};
+use super::{KeyError, StoreKey, StorePrefix, last_segment};
 
 /// The names of metadata documents.
 const DOCUMENTS: [&str; 5] = ["zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"];
@@ -47,7 +47,7 @@ impl NodePath {
     /// The last name of the path; empty for the root.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.as_str().rsplit('/').next().unwrap_or_default()
+        last_segment(self.as_str())
     }
 
     /// The parent node; `None` for the root.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::check::check_key;
+use super::last_segment;
 use super::{KeyError, MAX_KEY_BYTES};
 
 /// The key of a value in a store.
@@ -51,7 +52,7 @@ impl StoreKey {
     /// The last segment.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.0.rsplit_once('/').map_or(&*self.0, |(_, name)| name)
+        last_segment(&self.0)
     }
 
     /// The prefix that contains this key: everything up to and including the last `/`, or the root.

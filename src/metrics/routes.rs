@@ -3,12 +3,12 @@
 //! A route is identified by its template, and the router has a fixed number of them: a label never has text from a
 //! client. All counters exist from the start, so that counting is an addition without a lookup of labels.
 
-use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use ahash::RandomState;
 use axum::http::{Method, StatusCode};
 
 use super::histogram::Histogram;
@@ -109,7 +109,7 @@ impl RouteCounts {
 /// Counts of all routes, by template.
 #[derive(Debug)]
 pub(crate) struct RouteTable {
-    by_template: HashMap<Box<str>, Arc<RouteCounts>>,
+    by_template: HashMap<Box<str>, Arc<RouteCounts>, RandomState>,
     unmatched: Arc<RouteCounts>,
 }
 

@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use super::StoreError;
 use crate::cpu::expect_pool_for;
 use crate::key::{StoreKey, StorePrefix};
+use crate::units::hexadecimal::digest_tag;
 
 /// The number of changes that a store had reported when a watch began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,11 +193,6 @@ impl Version {
             Some(_) | None => "",
         }
     }
-}
-
-fn digest_tag(digest: &[u8]) -> String {
-    let digits = digest.iter().take(16).flat_map(|byte| [byte >> 4, byte & 0xf]);
-    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
 fn clean_tag(tag: &str) -> Arc<str> {

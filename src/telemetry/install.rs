@@ -15,7 +15,7 @@ use zarrd::metrics::ProcessMetrics;
 use super::log_writer::{self, LogWriter};
 use super::otlp::Exporter;
 use super::spans::{self, SpanLayer};
-use super::text_format::TextFormat;
+use super::text_layer::TextLayer;
 
 /// The `tracing` target of all spans that belong to traces, and of nothing else.
 const SPAN_TARGET: &str = "zarrd::span";
@@ -59,7 +59,6 @@ impl Telemetry {
             let layer = fmt::layer().with_writer(writer).json().flatten_event(true);
             layer.with_filter(Targets::new().with_target(AUDIT_TARGET, Level::INFO))
         });
-        let layer = fmt::layer().with_writer(writer.clone());
         let (spans, exporter) = match &telemetry.otlp_endpoint {
             Some(endpoint) => {
                 let (exporter, queue) =
@@ -75,10 +74,13 @@ impl Telemetry {
         };
         let layer = match log.format {
             LogFormat::Text => {
-                let text = TextFormat { is_coloured: std::io::stderr().is_terminal(), now };
-                layer.event_format(text).with_filter(filter).boxed()
+                let is_coloured = std::io::stderr().is_terminal();
+                TextLayer::new(writer.clone(), is_coloured, now).with_filter(filter).boxed()
             }
-            LogFormat::Json => layer.json().flatten_event(true).with_filter(filter).boxed(),
+            LogFormat::Json => {
+                let layer = fmt::layer().with_writer(writer.clone());
+                layer.json().flatten_event(true).with_filter(filter).boxed()
+            }
         };
         // Installing a second subscriber fails; the first one then stays, which is fine.
         let _ = registry().with(layer).with(audit_layer).with(spans).try_init();

@@ -8,6 +8,6 @@ mod install;
 mod log_writer;
 mod otlp;
 mod spans;
-mod text_format;
+mod text_layer;
 
 pub(crate) use install::Telemetry;

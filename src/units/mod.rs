@@ -8,5 +8,6 @@ pub type Clock = fn() -> u64;
 
 pub(crate) mod calendar;
 pub mod duration;
+pub(crate) mod hexadecimal;
 pub mod size;
 pub mod time;

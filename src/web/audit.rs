@@ -17,7 +17,7 @@ use crate::http::transfer_query;
 use crate::http::webdav_headers;
 use crate::http::wrote::Wrote;
 
-use super::logged_path::escaped;
+use super::logged::escaped;
 
 /// The `tracing` target of the audit log.
 pub(super) const TARGET: &str = "zarrd::audit";

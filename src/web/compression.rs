@@ -24,6 +24,7 @@ use crate::cpu::ComputePool;
 use crate::http::coding::{Accepted, coded_tag};
 use crate::http::fixed_text::FixedText;
 use crate::http::route::RouteSpec;
+use crate::key::last_segment;
 
 /// Shorter texts fit into one packet either way.
 const LEAST_BYTES: u64 = 1 << 10;
@@ -67,7 +68,7 @@ impl Wish {
         let path = request.uri().path();
         let is_asked = matches!(*request.method(), Method::GET | Method::HEAD | Method::POST);
         let is_of_value = route.is_some_and(RouteSpec::ends_in_key)
-            && !path.rsplit('/').next().is_some_and(|name| name.is_empty() || DOCUMENTS.contains(&name));
+            && !matches!(last_segment(path), name if name.is_empty() || DOCUMENTS.contains(&name));
         if !is_asked || is_of_value || route.is_some_and(|route| !route.may_be_encoded) {
             return None;
         }

@@ -28,7 +28,7 @@ use tracing::{Span, field};
 
 use super::audit::{AuditEntry, AuditedRequest};
 use super::compression::{self, Wish};
-use super::logged_path::escaped;
+use super::logged::{address_text, escaped};
 use super::snapshots::SnapshotHeaders;
 use super::stale_headers::StaleHeaders;
 use crate::admission::ClientBucket;
@@ -46,17 +46,16 @@ use crate::http::cors;
 use crate::http::options::HttpOptions;
 use crate::http::problem;
 use crate::http::problem::{Problem, READ_METHODS};
+use crate::http::request_id::{RequestId, X_REQUEST_ID};
 use crate::http::route::{Resource, RouteSpec};
-use crate::http::validators::{from_text, hex_tag};
 use crate::metrics::{Counts, RouteCounts};
 use crate::services::extract::RootMount;
 use crate::services::lifecycle::Lifecycle;
 use crate::services::mount::Mount;
 use crate::services::state::AppState;
+use crate::units::hexadecimal;
 use tracing::Instrument;
 
-/// The header with the id of a request, in both directions.
-pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The header with the trace of a request (W3C Trace Context).
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Longest request id that is accepted from a client or proxy, in bytes.
@@ -81,7 +80,8 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
         _ => {
             // Keyed and counted: unique in this process, and unlikely to repeat that of another process.
             let number = KEY.hash_one(COUNT.fetch_add(1, Ordering::Relaxed));
-            from_text(hex_tag(&number.to_be_bytes())).unwrap_or(HeaderValue::from_static("none"))
+            let digits = number.to_be_bytes().map(hexadecimal::digits);
+            HeaderValue::from_bytes(digits.as_flattened()).unwrap_or(HeaderValue::from_static("none"))
         }
     }
 }
@@ -117,7 +117,10 @@ impl RequestRecord {
             *request.body_mut() = Body::new(CountedBody { body, counts: Arc::clone(&counts), received });
         }
         let id = request_id(request.headers());
-        request.headers_mut().insert(X_REQUEST_ID, id.clone());
+        if route.is_some_and(|route| route.resource == Resource::Nodes) {
+            // Its response has parts with problem documents of their own.
+            request.extensions_mut().insert(RequestId(id.clone()));
+        }
         let from = Caller::of(request.extensions()).address();
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let span = tracing::trace_span!(
@@ -294,8 +297,10 @@ impl Drop for AccessLogBody {
         let took = self.request.started.elapsed();
         self.request.counts.ended(self.sent, took);
         tracing::info!(
+            // As a field: formatted arguments would take longer than all other fields together.
+            message = "request",
             request_id = text(&self.request.id),
-            from = %self.request.from,
+            from = address_text(self.request.from),
             method = self.request.method.as_str(),
             route = self.request.route.map_or("unmatched", |route| route.template),
             path = &*escaped(self.request.uri.path()),
@@ -303,7 +308,6 @@ impl Drop for AccessLogBody {
             bytes = self.sent,
             complete = self.expected.is_none_or(|expected| self.sent >= expected),
             duration_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-            "request"
         );
     }
 }
@@ -441,32 +445,29 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     state: &AppState,
     spec: Option<&'static RouteSpec>,
     root: Option<&Arc<Mount>>,
-    mut request: Request,
+    request: &mut Request,
     next: impl FnOnce(Request) -> F + Clone,
 ) -> Response {
     let dialect = s3::ErrorFormat::of(spec, request.uri());
     let dap_errors = dap::DapErrors::of(spec, request.uri());
-    let error_page = view::ErrorPage::of(state, spec, &request);
+    let error_page = view::ErrorPage::of(state, spec, request);
     let is_health = spec.is_some_and(|spec| spec.answers_under_load);
     // Headers that the middleware adds do not count towards the limits.
-    let checked = check_limits(&state.options, &request);
-    let mut observed = RequestRecord::begin(&state.counts, spec, &mut request);
+    let checked = check_limits(&state.options, request);
+    let mut observed = RequestRecord::begin(&state.counts, spec, request);
     // The administrator's listener has nothing for pages of other origins.
     let is_admins = Administrator::is_asking(request.extensions());
-    let sharing = (!is_admins).then(|| cors::CorsRequest::of(&request));
+    let sharing = (!is_admins).then(|| cors::CorsRequest::of(request));
     let method = request.method().clone();
-    let wish = Wish::of(spec, &request);
+    let wish = Wish::of(spec, request);
     let let_in = async {
         checked?;
         if !is_health {
             check_pressure(&state.lifecycle)?;
         }
-        let leave = state
-            .access
-            .authorizer()
-            .authorize(spec, root.map(|mount| mount.name.as_str()), &mut request)
-            .await?;
-        state.access.with_origin_rules(|rules| origin::check(rules, spec, &request))?;
+        let leave =
+            state.access.authorizer().authorize(spec, root.map(|mount| mount.name.as_str()), request).await?;
+        state.access.with_origin_rules(|rules| origin::check(rules, spec, request))?;
         let rates = state.traffic.rates.as_ref().filter(|_| !is_health && !is_admins);
         let rated = rates.map(|rates| (rates, ClientBucket::of(request.extensions())));
         if let Some((rates, share)) = rated {
@@ -478,10 +479,10 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
     observed.set_caller(request.extensions());
     let mut answer = match let_in {
         Ok((leave, rated)) => {
-            let stale = StaleHeaders::of(state, spec, root, &request);
+            let stale = StaleHeaders::of(state, spec, root, request);
             // Boxed, because it is rare.
             let pinned = if state.mounts.has_versions() {
-                Box::pin(SnapshotHeaders::pin(state, spec, root, &mut request)).await
+                Box::pin(SnapshotHeaders::pin(state, spec, root, request)).await
             } else {
                 Ok(None)
             };
@@ -493,12 +494,12 @@ pub(crate) async fn run_middleware<F: Future<Output = Response>>(
             let mut answer = if let Some(problem) = failed {
                 problem.into_response()
             } else if wish.as_ref().is_some_and(Wish::is_of_head) {
-                let answers = head_of_body(&state.options, &method, request, next);
+                let answers = head_of_body(&state.options, &method, std::mem::take(request), next);
                 Box::pin(answers.instrument(observed.span().clone())).await
             } else {
                 let writes = origin::writes(&method, spec, request.uri());
                 // Pinned here, because each layer around it would move it, and it is large.
-                let answer = pin!(next(request));
+                let answer = pin!(next(std::mem::take(request)));
                 let answer = with_deadline(&state.options, (&method, writes), spec, answer);
                 answer.instrument(observed.span().clone()).await
             };

@@ -3,7 +3,7 @@
 mod audit;
 mod compression;
 mod endpoint;
-mod logged_path;
+mod logged;
 pub(crate) mod middleware;
 pub(crate) mod openapi;
 pub(crate) mod router;

@@ -214,7 +214,7 @@ fn with_middleware(routes: axum::Router<AppState>, state: AppState, specs: &'sta
             request.extensions_mut().insert(spec);
         }
         let root = request.extensions().get().map(|RootMount(mount)| Arc::clone(mount));
-        run_middleware(&state, spec, root.as_ref(), request, move |request| next.run(request)).await
+        run_middleware(&state, spec, root.as_ref(), &mut request, move |request| next.run(request)).await
     };
     routes
         .fallback(no_route)

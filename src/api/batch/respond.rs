@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, StreamExt};
 use tokio::task::JoinSet;
@@ -23,6 +23,7 @@ use crate::auth::{KeyScope, Permission, Scope, check_derived};
 use crate::error::ErrorClass;
 use crate::http::multipart::Boundary;
 use crate::http::problem::{self, Problem};
+use crate::http::request_id::RequestId;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::key::NodePath;
 use crate::services::extract::NodeTarget;
@@ -36,8 +37,6 @@ pub(crate) const BATCH: RouteSpec = RouteSpec::new("/v1/batch/{mount}", Resource
     .post_reads()
     .never_encoded();
 
-/// The header with the id of a request.
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Selections that are begun at a time.
 const CONCURRENCY: usize = 4;
 /// Bytes of memory of a selection until its part is sent, beside its lists.
@@ -124,9 +123,7 @@ impl Batch {
 
     /// A response with its problem document, if it is one of a problem.
     fn rendered(&self, answer: Response) -> Response {
-        // The middleware gave the request its id.
-        let id = self.head.headers.get(X_REQUEST_ID).and_then(|id| id.to_str().ok());
-        problem::render(answer, id.unwrap_or_default())
+        problem::render(answer, RequestId::text_of(&self.head.extensions))
     }
 
     async fn selected(&self, item: BatchItem) -> Result<Response, Problem> {

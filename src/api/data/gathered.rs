@@ -15,8 +15,8 @@ use crate::array::{ArrayError, OpenNode, Plan, Suggestions};
 use crate::chunk::{AxisPositions, AxisRange, SelectionError, Subset};
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
-use crate::http::validators::hex_tag;
 use crate::services::state::AppState;
+use crate::units::hexadecimal::digest_tag;
 
 /// Bytes of work that a range of a list takes, about: for where it is planned.
 const RANGE_BYTES: u64 = 256;
@@ -50,7 +50,7 @@ pub(crate) async fn request(
     let work = (selection.listed_items() as u64).saturating_mul(RANGE_BYTES);
     let planned = state.engine.cpu.run_or_inline(work, move || {
         let listed = selection.listed(array.metadata()).map_err(Unplanned::Selection)?;
-        let identity = hex_tag(&Sha256::digest(format!("{listed:?}")));
+        let identity = digest_tag(&Sha256::digest(format!("{listed:?}")));
         let ListedPositions { axes, points } = &listed;
         let plan = Plan::gathered(&array, axes, points.as_ref(), &limits).map_err(Unplanned::Array)?;
         let (shape, columns) = (stand_in(&listed), columns(&listed));

@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::api::label_params::LabelPositions;
 use crate::chunk::Subset;
-use crate::http::validators::hex_tag;
 use crate::store::Version;
+use crate::units::hexadecimal::digest_tag;
 
 /// Part of every version. It changes whenever a release gives the same elements another meaning.
 const ELEMENTS: &[u8] = b"zarrd elements 4";
@@ -65,7 +65,7 @@ impl SliceVersion {
     pub(super) fn of_representation(&self, representation: &impl fmt::Debug) -> Version {
         let mut digest = Sha256::new_with_prefix(RENDERING);
         let _ = write!(DigestWriter(&mut digest), "{representation:?}");
-        let suffix = hex_tag(&digest.finalize());
+        let suffix = digest_tag(&digest.finalize());
         let mut tag = String::with_capacity(64);
         tag.push_str(&self.tag());
         tag.push(SEPARATOR);
@@ -82,7 +82,7 @@ impl SliceVersion {
     }
 
     fn tag(&self) -> String {
-        hex_tag(&Sha256::digest(&self.text))
+        digest_tag(&Sha256::digest(&self.text))
     }
 }
 

@@ -16,10 +16,10 @@ use crate::array::{Plan, ReadContext, Snapshot};
 use crate::http::body::content_length_body;
 use crate::http::range;
 use crate::http::timing::put_trace;
-use crate::http::validators::hex_tag;
 use crate::metadata::DataType;
 use crate::services::engine::ArrayEngine;
 use crate::store::{ByteRange, Version};
+use crate::units::hexadecimal::digest_tag;
 
 /// A head shorter than this is sent together with the first elements after it.
 const SHORT_BYTES: usize = 256 << 10;
@@ -105,7 +105,7 @@ pub(crate) fn version_of(form: &str, sources: &ExportSources, snapshots: &[Snaps
         strong &= version.is_none_or(Version::is_strong);
         add(version.map_or(b"", |version| version.tag().as_bytes()));
     }
-    let tag = hex_tag(&digest.finalize());
+    let tag = digest_tag(&digest.finalize());
     if strong { Version::strong(&tag) } else { Version::weak(&tag) }
 }
 

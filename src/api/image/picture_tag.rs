@@ -3,8 +3,8 @@
 use sha2::{Digest, Sha256};
 
 use super::scene::Scene;
-use crate::http::validators::hex_tag;
 use crate::store::Version;
+use crate::units::hexadecimal::digest_tag;
 
 /// Part of every tag. It changes whenever a release draws the same elements differently.
 const RENDERER: &[u8] = b"zarrd picture 3";
@@ -56,7 +56,7 @@ impl PictureTag {
 
     /// The version of the picture.
     pub(super) fn finish(&self) -> Version {
-        let tag = hex_tag(&Sha256::digest(&self.text));
+        let tag = digest_tag(&Sha256::digest(&self.text));
         if self.is_strong { Version::strong(&tag) } else { Version::weak(&tag) }
     }
 }

@@ -15,7 +15,6 @@ use crate::array::{Array, ArrayError, Plan, ReadLimits};
 use crate::chunk::{AxisRange, Subset};
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
-use crate::http::validators::hex_tag;
 use crate::metadata::{DataType, Endianness};
 use crate::reduce::{ALGORITHM, CfValues, Method, Missing, Reducer, Reduction, halved};
 use crate::render::Conversion;
@@ -23,6 +22,7 @@ use crate::render::raster::{
     Categories, Channel, Color, Colormap, Decoding, MappedStyle, Mapping, Outside, Part, Scale, Style,
 };
 use crate::store::Version;
+use crate::units::hexadecimal::digest_tag;
 
 /// How the pixels of a picture are made from numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -281,7 +281,7 @@ impl Scene {
         let drawing = match &self.drawing {
             Drawing::Mapped(colormap) => {
                 let colors: Vec<u8> = colormap.colors().iter().flat_map(|color| color.0).collect();
-                hex_tag(&Sha256::digest(&colors))
+                digest_tag(&Sha256::digest(&colors))
             }
             other => format!("{other:?}"),
         };

@@ -30,7 +30,6 @@ use crate::http::conditions::{Conditions, Verdict};
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::http::timing::put_trace;
-use crate::http::validators::hex_tag;
 use crate::metadata::{ArrayMetadata, DataType};
 use crate::reduce::ALGORITHM;
 use crate::reduce::statistics::{Bins, MAX_VALUES};
@@ -42,6 +41,7 @@ use crate::services::state::AppState;
 use crate::services::statistics::{READS, Statistics, group_bytes};
 use crate::services::struct_field::StructField;
 use crate::store::Version;
+use crate::units::hexadecimal::digest_tag;
 use document::{Computed, Distributions, document};
 use query::{StatsParams, StatsQuery};
 
@@ -308,7 +308,7 @@ impl StatsRequest {
             strong &= version.is_none_or(Version::is_strong);
             add(version.map_or(b"", |version| version.tag().as_bytes()));
         }
-        let tag = hex_tag(&digest.finalize());
+        let tag = digest_tag(&digest.finalize());
         if strong { Version::strong(&tag) } else { Version::weak(&tag) }
     }
 }

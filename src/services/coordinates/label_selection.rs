@@ -15,13 +15,13 @@ use crate::auth::caller::Caller;
 use crate::chunk::AxisPositions;
 use crate::error::ErrorClass;
 use crate::http::problem::Problem;
-use crate::http::validators::hex_tag;
 use crate::key::NodePath;
 use crate::labels::{DimensionLabels, DimensionQuery, LabelError, SelectedLabels};
 use crate::services::extract::NodeTarget;
 use crate::services::known_coordinates::{KnownCoordinates, NewCoordinate};
 use crate::services::state::AppState;
 use crate::store::Version;
+use crate::units::hexadecimal::digest_tag;
 
 /// What labels select along one dimension.
 #[derive(Clone, Debug)]
@@ -187,7 +187,7 @@ fn version_of(versions: &[Option<Version>]) -> Version {
         digest.update(version.as_ref().map_or("", Version::tag));
         digest.update([0]);
     }
-    let tag = hex_tag(&digest.finalize());
+    let tag = digest_tag(&digest.finalize());
     let is_strong = versions.iter().flatten().all(Version::is_strong);
     if is_strong { Version::strong(&tag) } else { Version::weak(&tag) }
 }

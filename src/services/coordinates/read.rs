@@ -10,10 +10,10 @@ use crate::admission::AdmissionRequest;
 use crate::array::{Array, ArrayError, ChunkVersions, OpenNode, Plan, Snapshot};
 use crate::chunk::{Elements, Subset};
 use crate::http::problem::Problem;
-use crate::http::validators::hex_tag;
 use crate::labels::{DimensionLabels, LabelError};
 use crate::services::state::AppState;
 use crate::store::Version;
+use crate::units::hexadecimal::digest_tag;
 
 /// The most labels of a coordinate.
 const MAX_LABELS: u64 = 4 << 20;
@@ -141,5 +141,5 @@ fn key(dimension: &str, array: &Array, versions: &[Option<Version>]) -> String {
     for version in versions {
         add(version.as_ref().map_or("", Version::tag));
     }
-    hex_tag(&digest.finalize())
+    digest_tag(&digest.finalize())
 }

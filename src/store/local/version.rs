@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::{Stat, Timespec};
 
 use crate::store::{ValueInfo, Version};
+use crate::units::hexadecimal;
 
 /// The state of a file at one `stat`.
 #[derive(Clone, Copy, Debug)]
@@ -33,43 +34,61 @@ pub(super) fn size_of(stat: &Stat) -> u64 {
 }
 
 fn version_of(FileState { stat, is_settled }: &FileState) -> Version {
-    // Six numbers of 64 bits and their separators: every read from a file makes one.
-    let mut tag = String::with_capacity(6 * 17);
-    tag.extend(tag_of(stat).map(char::from));
-    if *is_settled { Version::strong(&tag) } else { Version::unsettled(&tag) }
+    let tag = Tag::of(stat);
+    let tag = str::from_utf8(tag.as_bytes()).unwrap_or_default();
+    if *is_settled { Version::strong(tag) } else { Version::unsettled(tag) }
 }
 
 /// Whether a file has this version, which must be a settled one.
 pub(super) fn is_version_of(version: &Version, stat: &Stat) -> bool {
-    version.is_strong() && tag_of(stat).eq(version.tag().bytes())
+    version.is_strong() && Tag::of(stat).as_bytes() == version.tag().as_bytes()
 }
 
-/// The tag of a file's version: six hexadecimal numbers. Every read of a cached value compares one, so it is not formatted into
-/// memory for that.
-fn tag_of(stat: &Stat) -> impl Iterator<Item = u8> {
-    let numbers = [
-        (None, bits(stat.st_ino)),
-        (Some(b'-'), bits(stat.st_mtime)),
-        (Some(b'.'), bits(stat.st_mtime_nsec)),
-        (Some(b'-'), bits(stat.st_ctime)),
-        (Some(b'.'), bits(stat.st_ctime_nsec)),
-        (Some(b'-'), bits(stat.st_size)),
-    ];
-    numbers.into_iter().flat_map(|(separator, number)| separator.into_iter().chain(hexadecimal(number)))
+/// The tag of a file's version: six hexadecimal numbers, without leading zeros. Every read of a cached value makes one to compare it,
+/// so that it is neither allocated nor made by `fmt`.
+struct Tag {
+    text: [u8; Self::MOST_BYTES],
+    length: usize,
+}
+
+impl Tag {
+    /// Six numbers of 64 bits and their separators.
+    const MOST_BYTES: usize = 6 * 17;
+
+    fn of(stat: &Stat) -> Self {
+        let mut tag = Self { text: [0; Self::MOST_BYTES], length: 0 };
+        for (separator, number) in [
+            (None, bits(stat.st_ino)),
+            (Some(b'-'), bits(stat.st_mtime)),
+            (Some(b'.'), bits(stat.st_mtime_nsec)),
+            (Some(b'-'), bits(stat.st_ctime)),
+            (Some(b'.'), bits(stat.st_ctime_nsec)),
+            (Some(b'-'), bits(stat.st_size)),
+        ] {
+            tag.push(separator.as_slice());
+            let digits = number.to_be_bytes().map(hexadecimal::digits);
+            let zeros = usize::try_from(number.leading_zeros() / 4).unwrap_or(0).min(15);
+            tag.push(digits.as_flattened().get(zeros..).unwrap_or_default());
+        }
+        tag
+    }
+
+    fn push(&mut self, text: &[u8]) {
+        let end = self.length + text.len();
+        if let Some(free) = self.text.get_mut(self.length..end) {
+            free.copy_from_slice(text);
+            self.length = end;
+        }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        self.text.get(..self.length).unwrap_or_default()
+    }
 }
 
 /// The bits of a number: systems differ in the types of its fields.
 fn bits(number: impl Into<i128>) -> u64 {
     u64::try_from(number.into() & i128::from(u64::MAX)).unwrap_or(u64::MAX)
-}
-
-/// A number in hexadecimal digits, without leading zeros.
-fn hexadecimal(number: u64) -> impl Iterator<Item = u8> {
-    let digits = number.checked_ilog(16).map_or(1, |last| last + 1);
-    (0..digits).rev().map(move |place| match number >> (4 * place) & 0xf {
-        digit @ 0..=9 => b'0' + u8::try_from(digit).unwrap_or(0),
-        digit => b'a' + u8::try_from(digit - 10).unwrap_or(0),
-    })
 }
 
 fn modified_of(stat: &Stat) -> Option<SystemTime> {

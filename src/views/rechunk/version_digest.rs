@@ -4,6 +4,7 @@ use sha2::{Digest, Sha256};
 
 use crate::cache::EncodedKey;
 use crate::store::Version;
+use crate::units::hexadecimal::digest_tag;
 
 /// Identifies the encoder in versions: another release may encode other bytes.
 const ENCODER_VERSION: &str = concat!("rechunked by ", env!("CARGO_PKG_VERSION"));
@@ -43,13 +44,7 @@ impl VersionDigest {
 
     /// The version, as strong as the versions that were added.
     pub(in crate::views) fn finish(self) -> Version {
-        let tag = hex(&self.digest.finalize());
+        let tag = digest_tag(&self.digest.finalize());
         if self.is_strong { Version::strong(&tag) } else { Version::weak(&tag) }
     }
-}
-
-/// The first 128 bits of a digest in hexadecimal.
-fn hex(digest: &[u8]) -> String {
-    let digits = digest.iter().take(16).flat_map(|byte| [byte >> 4, byte & 0xf]);
-    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }

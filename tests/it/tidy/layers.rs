@@ -65,6 +65,7 @@ const SYNC: [&str; 12] = [
 const NAMES: &[(&str, &[&str])] = &[
     ("object_store", &["store"]),
     ("moka", &["cache"]),
+    ("ahash", &["cache", "metrics"]),
     ("twox_hash", &["cache"]),
     ("axum", &HTTP),
     ("multer", &["api"]),
@@ -110,6 +111,8 @@ const NAMES: &[(&str, &[&str])] = &[
     ("zfp_rs", &["codec"]),
     ("anyhow", &["main"]),
     ("mimalloc", &["main"]),
+    ("itoa", &["web", "main"]),
+    ("memchr", &["app"]),
     ("socket2", &["app"]),
     ("tracing_subscriber", &["main"]),
 ];

@@ -35,7 +35,7 @@ use crate::http::download;
 use crate::http::negotiate;
 use crate::http::problem::Problem;
 use crate::http::timing::put_trace;
-use crate::http::validators::{hex_tag, put_validators};
+use crate::http::validators::put_validators;
 use crate::render::table::{TABLE_FORMATS, TableOptions};
 use crate::render::{FormatOptions, NanMode};
 use crate::services::coordinates::coordinate_of;
@@ -43,6 +43,7 @@ use crate::services::extract::NodeTarget;
 use crate::services::permit_budget::PermitBudget;
 use crate::services::state::AppState;
 use crate::store::{ValueInfo, Version};
+use crate::units::hexadecimal::digest_tag;
 
 /// Maximum number of attempts for a response whose chunks change while it starts.
 const TRIES: usize = 3;
@@ -97,7 +98,7 @@ pub(in crate::api::data) async fn table(
     let (metadata, names) = (Arc::clone(first.metadata()), first.dimension_names.clone());
     let select = move || {
         let listed = selection.listed(&metadata)?;
-        let identity = hex_tag(&Sha256::digest(format!("{listed:?}")));
+        let identity = digest_tag(&Sha256::digest(format!("{listed:?}")));
         Ok::<_, SelectionError>((TableAxes::new(listed, &names), identity))
     };
     let (axes, identity) = state.engine.cpu.run_or_inline(work, select).await??;

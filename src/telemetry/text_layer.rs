@@ -1,44 +1,56 @@
-//! [`TextFormat`]: the human-readable log format: time, level, message, and `name=value` for each field.
+//! [`TextLayer`]: the human-readable log: time, level, message, and `name=value` for each field.
 //!
-//! Every request writes a line, so this does the minimum; the formatter of `tracing_subscriber` styles and escapes each
-//! field separately.
+//! Every request writes a line, so this does the minimum, and only rare values go through `fmt`; the layer of `tracing_subscriber`
+//! styles and escapes each field separately, and copies each line.
 
 use std::fmt::{self, Debug, Write};
-use std::time::SystemTime;
+use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::fmt::FmtContext;
-use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
-use tracing_subscriber::registry::LookupSpan;
-use zarrd::units::time::rfc3339;
+use tracing_subscriber::Layer;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::Context;
+use zarrd::units::time::rfc3339_seconds;
 
 /// The capacity for a line: enough for most requests.
 const LINE_BYTES: usize = 256;
 
-/// The human-readable log format.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TextFormat {
+/// The bytes of a value that is written as it is, without quotes.
+static PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = b'!';
+    while byte <= b'~' {
+        plain[byte as usize] = byte != b'"' && byte != b'=';
+        byte += 1;
+    }
+    plain
+};
+
+/// A layer that writes each event as a line.
+#[derive(Debug)]
+pub(super) struct TextLayer<W> {
+    writer: W,
     /// Whether levels have colours.
-    pub(super) is_coloured: bool,
+    is_coloured: bool,
     /// The clock.
-    pub(super) now: fn() -> SystemTime,
+    now: fn() -> SystemTime,
+    /// The second of the last line, since 1970, and its text: most lines are of the same one.
+    second: Mutex<(u64, String)>,
 }
 
-impl<S, N> FormatEvent<S, N> for TextFormat
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(
-        &self,
-        _: &FmtContext<'_, S, N>,
-        mut writer: Writer<'_>,
-        event: &Event<'_>,
-    ) -> fmt::Result {
-        // In memory of its own: `Writer` calls its output through a table of functions, for each part of a line.
+impl<W> TextLayer<W> {
+    /// The layer with or without coloured levels, and its clock.
+    pub(super) fn new(writer: W, is_coloured: bool, now: fn() -> SystemTime) -> Self {
+        Self { writer, is_coloured, now, second: Mutex::default() }
+    }
+
+    /// The line of an event.
+    fn line(&self, event: &Event<'_>) -> Result<String, fmt::Error> {
         let mut line = String::with_capacity(LINE_BYTES);
-        write!(line, "{}", rfc3339((self.now)()))?;
+        self.write_time(&mut line)?;
         let (level, colour) = match *event.metadata().level() {
             Level::ERROR => ("ERROR", 31),
             Level::WARN => (" WARN", 33),
@@ -57,7 +69,35 @@ where
         let FieldWriter { mut line, result } = fields;
         result?;
         line.push('\n');
-        writer.write_str(&line)
+        Ok(line)
+    }
+
+    /// Writes the time; one before 1970, where a clock without a battery may be, as the first of 1970.
+    fn write_time(&self, line: &mut String) -> fmt::Result {
+        let since = (self.now)().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut second = self.second.lock().unwrap_or_else(PoisonError::into_inner);
+        if second.0 != since.as_secs() || second.1.is_empty() {
+            let mut text = String::new();
+            write!(text, "{}", rfc3339_seconds(UNIX_EPOCH + since))?;
+            *second = (since.as_secs(), text);
+        }
+        line.push_str(second.1.strip_suffix('Z').unwrap_or_default());
+        drop(second);
+        // Six digits after a one.
+        let micros = 1_000_000 + since.subsec_micros();
+        line.push('.');
+        line.push_str(itoa::Buffer::new().format(micros).get(1..).unwrap_or_default());
+        line.push('Z');
+        Ok(())
+    }
+}
+
+impl<S: Subscriber, W: for<'w> MakeWriter<'w> + 'static> Layer<S> for TextLayer<W> {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        // A line that cannot be formatted is left out, as one that cannot be written.
+        if let Ok(line) = self.line(event) {
+            let _ = self.writer.make_writer().write_all(line.as_bytes());
+        }
     }
 }
 
@@ -81,7 +121,7 @@ impl FieldWriter {
 
 impl Visit for FieldWriter {
     fn record_str(&mut self, field: &Field, value: &str) {
-        let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'=';
+        let is_plain = |byte: u8| PLAIN.get(usize::from(byte)).is_some_and(|plain| *plain);
         self.add(field, |line| {
             if !value.is_empty() && value.bytes().all(is_plain) {
                 line.push_str(value);
@@ -92,7 +132,7 @@ impl Visit for FieldWriter {
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.add(field, |line| write!(line, "{value}"));
+        self.add(field, |line| line.write_str(itoa::Buffer::new().format(value)));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
@@ -128,11 +168,11 @@ impl Write for EscapingWriter<'_> {
 #[cfg(test)]
 mod tests {
     use std::io;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
+    use std::time::Duration;
 
-    use tracing_subscriber::fmt::MakeWriter;
     use tracing_subscriber::layer::SubscriberExt;
-    use tracing_subscriber::{fmt as layers, registry};
+    use tracing_subscriber::registry;
 
     use super::*;
 
@@ -160,11 +200,29 @@ mod tests {
     /// The line of an event, without the time.
     fn line(is_coloured: bool, emit: impl FnOnce()) -> String {
         let written = CapturedOutput::default();
-        let format = TextFormat { is_coloured, now: SystemTime::now };
-        let layer = layers::layer().event_format(format).with_writer(written.clone());
+        let layer = TextLayer::new(written.clone(), is_coloured, SystemTime::now);
         tracing::subscriber::with_default(registry().with(layer), emit);
         let line = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
         line.split_once("Z ").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn a_time_has_microseconds_also_in_the_second_that_another_line_began() {
+        static NOW: Mutex<SystemTime> = Mutex::new(UNIX_EPOCH);
+        let layer = TextLayer::new(CapturedOutput::default(), false, || *NOW.lock().unwrap());
+        let leap_day = UNIX_EPOCH + Duration::from_hours(439_704);
+        for (time, expected) in [
+            (leap_day + Duration::from_micros(1), "2020-02-29T00:00:00.000001Z"),
+            (leap_day + Duration::from_nanos(999_999_999), "2020-02-29T00:00:00.999999Z"),
+            (leap_day + Duration::from_secs(1), "2020-02-29T00:00:01.000000Z"),
+            (leap_day, "2020-02-29T00:00:00.000000Z"),
+            (UNIX_EPOCH - Duration::from_secs(1), "1970-01-01T00:00:00.000000Z"),
+        ] {
+            *NOW.lock().unwrap() = time;
+            let mut line = String::new();
+            layer.write_time(&mut line).unwrap();
+            assert_eq!(line, expected);
+        }
     }
 
     #[test]
