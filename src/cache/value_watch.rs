@@ -30,7 +30,7 @@ struct State {
 
 #[derive(Debug)]
 enum Phase {
-    /// Each request checks the value. So many have found it current.
+    /// Each request checks the value. The number of checks that found it current.
     Checked(u32),
     /// A watch begins.
     Beginning,
@@ -55,7 +55,7 @@ impl State {
         CHECKS_BEFORE_WATCH << self.failures.min(MOST_DOUBLED)
     }
 
-    /// Ends a watch that replaced so many checks.
+    /// Ends a watch that replaced this number of checks.
     fn end(&mut self, uses: u32) {
         self.failures = if uses >= self.needed_checks() { 0 } else { self.failures.saturating_add(1) };
         self.phase = Phase::Checked(0);

@@ -96,7 +96,7 @@ where
                     evicted.fetch_add(1, Ordering::Relaxed);
                 }
             })
-            // Keyed as the standard library's, and faster for short keys: every read of a value looks one up.
+            // Keyed as the standard library's, and faster for short keys: every read of a value hashes one.
             .build_with_hasher(RandomState::new());
         Self {
             cache,

@@ -147,7 +147,7 @@ impl Tags {
 impl Conditions {
     /// Parses the four headers.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
-        // Most requests have none of them, and few headers at all: to look at each name takes less time than four lookups.
+        // Most requests have none of them, and few headers at all: to compare each name takes less time than four lookups.
         if !headers.keys().any(|name| CONDITIONS.contains(name)) {
             return Self::default();
         }

@@ -18,8 +18,8 @@ const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
 /// The first second of the year 10,000, which no HTTP date can represent.
 const YEAR_10000: u64 = 253_402_300_800;
 
-/// Dates that were formatted last, by their seconds. What is read often has few dates, and to format one takes as long as to look up
-/// its value.
+/// Dates that were formatted last, by their seconds. What is read often has few dates, and to format one takes as long as the lookup
+/// of its value.
 static RECENT_DATES: [Mutex<Option<(u64, HeaderValue)>>; 64] = [const { Mutex::new(None) }; 64];
 
 /// A version as an entity tag, quotes included.

@@ -7,17 +7,12 @@
 
 mod check;
 mod error;
+mod last_segment;
 mod node_path;
 mod store_key;
 
 pub use error::{KeyError, MAX_KEY_BYTES, MAX_KEY_SEGMENTS};
+pub(crate) use last_segment::last_segment;
 pub use node_path::NodePath;
 pub(crate) use node_path::is_reserved_in_v3;
 pub use store_key::{StoreKey, StorePrefix};
-
-/// The part of a path after its last slash; empty if it ends in one.
-pub(crate) fn last_segment(path: &str) -> &str {
-    // By bytes: it is short, and every request asks for some.
-    let start = path.bytes().rposition(|byte| byte == b'/').map_or(0, |slash| slash + 1);
-    path.get(start..).unwrap_or_default()
-}

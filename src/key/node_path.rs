@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{KeyError, StoreKey, StorePrefix, last_segment};
+use super::last_segment::last_segment;
+use super::{KeyError, StoreKey, StorePrefix};
 
 /// The names of metadata documents.
 const DOCUMENTS: [&str; 5] = ["zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"];

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::check::check_key;
-use super::last_segment;
+use super::last_segment::last_segment;
 use super::{KeyError, MAX_KEY_BYTES};
 
 /// The key of a value in a store.
