@@ -157,15 +157,18 @@ impl Framing {
         };
         let length = found.unwrap_or(bytes.len());
         let Some((line, rest)) = bytes.split_at_mut_checked(length) else { return length };
-        let end = rest.first_mut();
-        if let Some(odd) = end.filter(|byte| **byte == b'#') {
-            *odd = REFUSED;
-            self.part = Part::Rest;
-            return length + 1;
-        }
-        let Some(end) = rest.first_mut() else {
-            self.line.push(line);
-            return length;
+        let end = match rest.first_mut() {
+            None => {
+                self.line.push(line);
+                return length;
+            }
+            // In the line of a request, where alone it was searched for.
+            Some(odd @ b'#') => {
+                *odd = REFUSED;
+                self.part = Part::Rest;
+                return length + 1;
+            }
+            Some(end) => end,
         };
         // Most lines arrive at once and are not buffered.
         let next = if self.line.length == 0 {

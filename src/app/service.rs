@@ -157,7 +157,7 @@ impl HttpBody for RequestBody {
 
 /// The response to a request that must not reach the endpoint.
 fn refusal<B>(request: &Request<B>) -> Option<Response<Body>> {
-    let (mut hosts, mut length, mut encodings, mut is_chunked) = (0, None, 0, true);
+    let (mut hosts, mut length, mut encodings, mut are_chunked) = (0, None, 0, true);
     // One pass: most requests have few headers, and each lookup takes longer than to compare their names.
     for (name, value) in request.headers() {
         if name == HOST {
@@ -166,7 +166,7 @@ fn refusal<B>(request: &Request<B>) -> Option<Response<Body>> {
             length = length.or(Some(value));
         } else if name == TRANSFER_ENCODING {
             encodings += 1;
-            is_chunked &= value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+            are_chunked &= value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
         }
     }
     if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
@@ -179,7 +179,7 @@ fn refusal<B>(request: &Request<B>) -> Option<Response<Body>> {
         let detail = "the Content-Length is larger than any body can be";
         return Some(problem(StatusCode::BAD_REQUEST, "Bad Request", "invalid-request", detail));
     }
-    if !is_chunked || encodings > 1 {
+    if !are_chunked || encodings > 1 {
         let detail = "the only Transfer-Encoding this server knows is chunked";
         return Some(problem(StatusCode::NOT_IMPLEMENTED, "Not Implemented", "unsupported", detail));
     }

@@ -13,6 +13,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use tokio::sync::Semaphore;
 use tracing::Instrument;
 
 use super::caches::{CacheKind, Evictable, PurgeOutcome, is_key_below};
@@ -96,7 +97,8 @@ impl ValueCache {
         let (mount, valid_since): (Arc<str>, _) = (mount.into(), Arc::new(Mutex::new(Instant::now())));
         lock(&self.valid_since).push((Arc::clone(&mount), Arc::clone(&valid_since)));
         let values = Arc::clone(&self.values);
-        Arc::new(CachedStore { mount, inner: store, values, largest, policy, valid_since, stale })
+        let watch_turn = Arc::new(Semaphore::new(1));
+        Arc::new(CachedStore { mount, inner: store, values, largest, policy, valid_since, stale, watch_turn })
     }
 }
 
@@ -130,6 +132,8 @@ struct CachedStore {
     policy: CachePolicy,
     valid_since: ValidSince,
     stale: Option<StaleLookups>,
+    /// Held by the one watch of a value that begins.
+    watch_turn: Arc<Semaphore>,
 }
 
 impl CachedStore {
@@ -140,32 +144,43 @@ impl CachedStore {
     /// The value of a key or a part of it, if it is cached and still current.
     fn get_fresh(&self, key: &StoreKey, range: ByteRange) -> Option<Arc<CachedValue>> {
         let cached = self.values.get(&self.part_key(key, range))?;
-        let is_current = || self.inner.validate_cached(key, Some(&cached.info.version));
-        if self.policy == CachePolicy::Always && cached.watch.is_unchanged(&*self.inner) {
-            return Some(cached);
+        if self.policy == CachePolicy::Always {
+            return self.is_current(key, &cached).then_some(cached);
         }
         let now = Instant::now();
-        if self.policy == CachePolicy::Always {
-            let is_current = is_current();
-            if is_current && cached.watch.is_due_after_check(&*self.inner, now) {
-                self.begin_watch(key, &cached);
-            }
-            return is_current.then_some(cached);
-        }
         if *lock(&cached.validated) >= self.freshness_horizon(now) {
             return Some(cached);
         }
-        if !is_current() {
+        if !self.inner.validate_cached(key, Some(&cached.info.version)) {
             return None;
         }
         *lock(&cached.validated) = now;
         Some(cached)
     }
 
-    /// Lets the store report changes of a value.
-    fn begin_watch(&self, key: &StoreKey, cached: &Arc<CachedValue>) {
+    /// Whether a value is current now, by reports of the store or a check.
+    fn is_current(&self, key: &StoreKey, cached: &Arc<CachedValue>) -> bool {
+        if cached.watch.is_unchanged(&*self.inner) {
+            return true;
+        }
+        let began = Instant::now();
+        let is_current = self.inner.validate_cached(key, Some(&cached.info.version));
+        if is_current && cached.watch.record_check(&*self.inner, began) {
+            self.try_watch(key, cached);
+        }
+        is_current
+    }
+
+    /// Lets the store report changes of a value, unless it begins to do so for another at this moment: one change ends the watches of
+    /// all values, and they would all begin again at once.
+    fn try_watch(&self, key: &StoreKey, cached: &Arc<CachedValue>) {
+        let Ok(turn) = Arc::clone(&self.watch_turn).try_acquire_owned() else { return };
+        if !cached.watch.try_begin() {
+            return;
+        }
         let (inner, key, cached) = (Arc::clone(&self.inner), key.clone(), Arc::clone(cached));
         tokio::spawn(async move {
+            let _turn = turn;
             let is_current = || inner.validate_cached(&key, Some(&cached.info.version));
             cached.watch.begin(&*inner, &key, is_current).await;
         });

@@ -1,12 +1,13 @@
 //! [`Watcher`]: change notifications from the kernel (`inotify(7)`), so that cached values need no `stat` each time.
 //!
 //! The watcher covers the files of some keys and the directories above them, up to the root. Files are watched
-//! themselves because other hard links may write to them. The kernel reports every change of a name or of a file's
-//! bytes before the system call that made it returns; so without a report, every name still has its value. The watcher
-//! does not care what changed: any event invalidates every token. Files behind links or on other devices are not
-//! watched. Writes through a memory map are not reported, so callers must still validate now and then. The kernel
-//! limits the watches of a user. When it refuses more, existing watches stay, and all other names take a `stat` each
-//! time. This is for Linux and its own file systems; on others nothing is watched.
+//! themselves because other hard links may write to them. The kernel reports changes of a name or of a file's bytes
+//! before the system call that made them returns; so without a report, every name still has its value. Not reported are
+//! writes through a memory map, writes of Linux AIO (`io_submit`), and file systems that are mounted on the path, so
+//! callers must still validate now and then. The watcher does not care what changed: any event invalidates every token.
+//! Files behind links or on other devices are not watched. The kernel limits the watches of a user. When it refuses
+//! more, existing watches stay, and all other names take a `stat` each time. This is for Linux and its own file systems;
+//! on others nothing is watched.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::Watcher;
