@@ -67,8 +67,9 @@ impl Wish {
     pub(crate) fn of(route: Option<&RouteSpec>, request: &Request) -> Option<Self> {
         let path = request.uri().path();
         let is_asked = matches!(*request.method(), Method::GET | Method::HEAD | Method::POST);
-        let is_of_value = route.is_some_and(RouteSpec::ends_in_key)
-            && !matches!(last_segment(path), name if name.is_empty() || DOCUMENTS.contains(&name));
+        let name = last_segment(path);
+        let is_text = name.is_empty() || DOCUMENTS.contains(&name);
+        let is_of_value = route.is_some_and(RouteSpec::ends_in_key) && !is_text;
         if !is_asked || is_of_value || route.is_some_and(|route| !route.may_be_encoded) {
             return None;
         }
