@@ -20,6 +20,7 @@ pub(crate) mod nonblocking;
 mod options;
 mod overlap;
 mod paths;
+mod piece_buffers;
 mod read;
 mod root;
 mod root_state;

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::stream::{StreamExt, unfold};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{Stat, fstat};
@@ -17,6 +17,7 @@ use rustix::io::{Errno, pread};
 use super::blocking::{Blocking, detach};
 use super::failure::os;
 use super::nonblocking;
+use super::piece_buffers::{PieceBuffer, PieceLength};
 use super::root::{Root, TryOpen};
 use super::version::{FileState, info_of, is_version_of, was_written_between};
 use crate::key::StoreKey;
@@ -29,11 +30,6 @@ const PIECE_BYTES: u64 = 512 << 10;
 /// Up to this length, in bytes, a range is read without a blocking thread if it is in memory. That takes less time than
 /// the hop to a thread; a longer read would delay other tasks.
 const NONBLOCKING_READ_BYTES: u64 = 512 << 10;
-/// Pieces that are in memory are short and long in turn. A connection polls for more when little is left to send: while
-/// it sends the short piece, the buffer of the long one becomes free again. A streamed value counts for the sum of both
-/// (`http.streamed_response_size`).
-const SHORT_PIECE: usize = 64 << 10;
-const LONG_PIECE: usize = 960 << 10;
 /// The most attempts of a read, if the file is written to meanwhile.
 const ATTEMPTS: usize = 3;
 
@@ -87,12 +83,12 @@ pub(super) struct OpenValue {
     stat: Stat,
     info: ValueInfo,
     range: Range<u64>,
-    /// The two buffers that are handed out in turn, the next one first.
-    buffers: [Bytes; 2],
-    /// Length of the next long piece. It begins short and doubles with each piece that the client takes: for thousands
-    /// of clients that take nothing, the kernel would otherwise be busy with clearing memory.
-    long_piece: usize,
-    /// Whether the next piece is a long one.
+    /// Length of the next long piece. It begins short and grows with each piece that the client takes: thousands of clients
+    /// that take nothing would otherwise hold long ones.
+    long_piece: PieceLength,
+    /// Whether the next piece is a long one. Pieces that are in memory are short and long in turn: a connection polls for more
+    /// when little is left to send, and while it sends the short piece, the buffer of the long one becomes free again. A streamed
+    /// value counts for the sum of both (`http.streamed_response_size`).
     is_long: bool,
     /// Whether pieces are tried without blocking.
     nonblocking: bool,
@@ -216,14 +212,12 @@ fn close_detached(file: File, stat: &Stat) {
 
 impl OpenValue {
     fn new(file: File, stat: Stat, info: ValueInfo, range: Range<u64>, nonblocking: bool) -> Box<Self> {
-        let buffers = [const { Bytes::new() }; 2];
         Box::new(Self {
             file: Arc::new(file),
             stat,
             info,
             range,
-            buffers,
-            long_piece: SHORT_PIECE,
+            long_piece: PieceLength::Short,
             is_long: false,
             nonblocking,
         })
@@ -258,33 +252,20 @@ impl OpenValue {
         .boxed()
     }
 
-    /// The next piece, if it is in memory. Its buffer is reused once the receiver has dropped it.
+    /// The next piece, if it is in memory.
     fn try_piece(&mut self) -> Option<Bytes> {
         if !self.nonblocking {
             return None;
         }
-        let [next, other] = &mut self.buffers;
-        let most = if self.is_long { self.long_piece } else { SHORT_PIECE };
-        let mut bytes = std::mem::take(next).try_into_mut().unwrap_or_default();
-        if bytes.len() < most {
-            // To enlarge it would copy bytes that were sent.
-            bytes = BytesMut::zeroed(most);
-        }
-        let left = usize::try_from(self.range.end - self.range.start).unwrap_or(usize::MAX);
-        let piece = bytes.get_mut(..left.min(most))?;
-        let length = piece.len();
-        let is_read = try_read(&self.file, &self.stat, piece, self.range.start).is_some();
-        let bytes = bytes.freeze();
-        if !is_read {
-            *next = bytes;
-            return None;
-        }
-        *next = std::mem::replace(other, bytes.clone());
+        let longest = if self.is_long { self.long_piece } else { PieceLength::Short };
+        let mut buffer = PieceBuffer::take(self.range.end - self.range.start, longest);
+        try_read(&self.file, &self.stat, buffer.piece_mut(), self.range.start)?;
+        let piece = buffer.into_piece();
         if self.is_long {
-            self.long_piece = LONG_PIECE.min(2 * self.long_piece);
+            self.long_piece = self.long_piece.longer();
         }
         self.is_long = !self.is_long;
-        self.range.start += u64::try_from(length).ok()?;
-        Some(bytes.slice(..length))
+        self.range.start += u64::try_from(piece.len()).ok()?;
+        Some(piece)
     }
 }
