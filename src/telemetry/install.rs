@@ -11,6 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 use zarrd::config::{LogFormat, LogOptions, TelemetryOptions};
 use zarrd::metrics::ProcessMetrics;
+use zarrd::web::ACCESS_LOG_TARGET;
 
 use super::log_writer::{self, LogWriter};
 use super::otlp::Exporter;
@@ -75,7 +76,12 @@ impl Telemetry {
         let layer = match log.format {
             LogFormat::Text => {
                 let is_coloured = std::io::stderr().is_terminal();
-                TextLayer::new(writer.clone(), is_coloured, now).with_filter(filter).boxed()
+                let layer = || TextLayer::new(writer.clone(), is_coloured, now);
+                if filter.would_enable(ACCESS_LOG_TARGET, &Level::INFO) {
+                    let access_log = layer();
+                    zarrd::web::set_access_log_writer(move |entry| access_log.write_entry(entry));
+                }
+                layer().with_filter(filter).boxed()
             }
             LogFormat::Json => {
                 let layer = fmt::layer().with_writer(writer.clone());

@@ -1,7 +1,6 @@
 //! [`TextLayer`]: the human-readable log: time, level, message, and `name=value` for each field.
 //!
-//! Every request writes a line, so this does the minimum, and only rare values go through `fmt`; the layer of `tracing_subscriber`
-//! styles and escapes each field separately, and copies each line.
+//! The layer of `tracing_subscriber` styles and escapes each field separately, and copies each line.
 
 use std::fmt::{self, Debug, Write};
 use std::io::Write as _;
@@ -16,7 +15,7 @@ use tracing_subscriber::layer::Context;
 use zarrd::units::time::rfc3339_seconds;
 
 /// The capacity for a line: enough for most requests.
-const LINE_BYTES: usize = 256;
+pub(super) const LINE_BYTES: usize = 256;
 
 /// The bytes of a value that is written as it is, without quotes.
 static PLAIN: [bool; 256] = {
@@ -32,7 +31,7 @@ static PLAIN: [bool; 256] = {
 /// A layer that writes each event as a line.
 #[derive(Debug)]
 pub(super) struct TextLayer<W> {
-    writer: W,
+    pub(super) writer: W,
     /// Whether levels have colours.
     is_coloured: bool,
     /// The clock.
@@ -50,26 +49,27 @@ impl<W> TextLayer<W> {
     /// The line of an event.
     fn line(&self, event: &Event<'_>) -> Result<String, fmt::Error> {
         let mut line = String::with_capacity(LINE_BYTES);
-        self.write_time(&mut line)?;
-        let (level, colour) = match *event.metadata().level() {
-            Level::ERROR => ("ERROR", 31),
-            Level::WARN => (" WARN", 33),
-            Level::INFO => (" INFO", 32),
-            Level::DEBUG => ("DEBUG", 34),
-            Level::TRACE => ("TRACE", 35),
-        };
-        if self.is_coloured {
-            write!(line, " \x1b[{colour}m{level}\x1b[0m")?;
-        } else {
-            line.push(' ');
-            line.push_str(level);
-        }
+        self.write_time_and_level(*event.metadata().level(), &mut line)?;
         let mut fields = FieldWriter { line, result: Ok(()) };
         event.record(&mut fields);
         let FieldWriter { mut line, result } = fields;
         result?;
         line.push('\n');
         Ok(line)
+    }
+
+    /// Writes what a line begins with.
+    pub(super) fn write_time_and_level(&self, level: Level, line: &mut String) -> fmt::Result {
+        self.write_time(line)?;
+        let (level, coloured) = match level {
+            Level::ERROR => (" ERROR", " \x1b[31mERROR\x1b[0m"),
+            Level::WARN => ("  WARN", " \x1b[33m WARN\x1b[0m"),
+            Level::INFO => ("  INFO", " \x1b[32m INFO\x1b[0m"),
+            Level::DEBUG => (" DEBUG", " \x1b[34mDEBUG\x1b[0m"),
+            Level::TRACE => (" TRACE", " \x1b[35mTRACE\x1b[0m"),
+        };
+        line.push_str(if self.is_coloured { coloured } else { level });
+        Ok(())
     }
 
     /// Writes the time; one before 1970, where a clock without a battery may be, as the first of 1970.
@@ -121,14 +121,7 @@ impl FieldWriter {
 
 impl Visit for FieldWriter {
     fn record_str(&mut self, field: &Field, value: &str) {
-        let is_plain = |byte: u8| PLAIN.get(usize::from(byte)).is_some_and(|plain| *plain);
-        self.add(field, |line| {
-            if !value.is_empty() && value.bytes().all(is_plain) {
-                line.push_str(value);
-                return Ok(());
-            }
-            write!(line, "{value:?}")
-        });
+        self.add(field, |line| write_text(line, value));
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
@@ -142,6 +135,16 @@ impl Visit for FieldWriter {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.add(field, |line| write!(EscapingWriter(line), "{value:?}"));
     }
+}
+
+/// Writes a text, with quotes where it could be mistaken for something else.
+pub(super) fn write_text(line: &mut String, text: &str) -> fmt::Result {
+    let is_plain = |byte: u8| PLAIN.get(usize::from(byte)).is_some_and(|plain| *plain);
+    if !text.is_empty() && text.bytes().all(is_plain) {
+        line.push_str(text);
+        return Ok(());
+    }
+    write!(line, "{text:?}")
 }
 
 /// Escapes control characters, so that an event remains one line.
@@ -167,43 +170,20 @@ impl Write for EscapingWriter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::sync::Arc;
     use std::time::Duration;
 
     use tracing_subscriber::layer::SubscriberExt;
     use tracing_subscriber::registry;
 
     use super::*;
-
-    #[derive(Clone, Default)]
-    struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for CapturedOutput {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl MakeWriter<'_> for CapturedOutput {
-        type Writer = Self;
-
-        fn make_writer(&self) -> Self {
-            self.clone()
-        }
-    }
+    use crate::telemetry::captured_output::CapturedOutput;
 
     /// The line of an event, without the time.
     fn line(is_coloured: bool, emit: impl FnOnce()) -> String {
         let written = CapturedOutput::default();
         let layer = TextLayer::new(written.clone(), is_coloured, SystemTime::now);
         tracing::subscriber::with_default(registry().with(layer), emit);
-        let line = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
-        line.split_once("Z ").unwrap().1.to_owned()
+        written.text().split_once("Z ").unwrap().1.to_owned()
     }
 
     #[test]

@@ -26,9 +26,10 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, timeout};
 use tracing::{Span, field};
 
+use super::access_log::AccessLogEntry;
 use super::audit::{AuditEntry, AuditedRequest};
 use super::compression::{self, Wish};
-use super::logged::{address_text, escaped};
+use super::logged::escaped;
 use super::snapshots::SnapshotHeaders;
 use super::stale_headers::StaleHeaders;
 use crate::admission::ClientBucket;
@@ -245,8 +246,7 @@ impl HttpBody for CountedBody {
     }
 }
 
-/// A response body that counts its bytes and writes the access log when it ends, fails or is dropped. The log line is
-/// formatted only then, and only if a subscriber takes it.
+/// A response body that counts its bytes and writes the access log when it ends, fails or is dropped.
 struct AccessLogBody {
     body: Body,
     request: RequestRecord,
@@ -294,21 +294,20 @@ impl HttpBody for AccessLogBody {
 
 impl Drop for AccessLogBody {
     fn drop(&mut self) {
-        let took = self.request.started.elapsed();
-        self.request.counts.ended(self.sent, took);
-        tracing::info!(
-            // As a field: formatted arguments would take longer than all other fields together.
-            message = "request",
-            request_id = text(&self.request.id),
-            from = address_text(self.request.from),
-            method = self.request.method.as_str(),
-            route = self.request.route.map_or("unmatched", |route| route.template),
-            path = &*escaped(self.request.uri.path()),
-            status = self.status,
-            bytes = self.sent,
-            complete = self.expected.is_none_or(|expected| self.sent >= expected),
-            duration_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-        );
+        let duration = self.request.started.elapsed();
+        self.request.counts.ended(self.sent, duration);
+        AccessLogEntry {
+            request_id: text(&self.request.id),
+            from: self.request.from,
+            method: self.request.method.as_str(),
+            route: self.request.route.map_or("unmatched", |route| route.template),
+            path: &escaped(self.request.uri.path()),
+            status: self.status,
+            bytes: self.sent,
+            complete: self.expected.is_none_or(|expected| self.sent >= expected),
+            duration,
+        }
+        .log();
     }
 }
 

@@ -1,5 +1,6 @@
 //! The assembly of the server: the router, the middleware, and the `OpenAPI` document.
 
+mod access_log;
 mod audit;
 mod compression;
 mod endpoint;
@@ -13,5 +14,6 @@ mod stale_headers;
 #[cfg(test)]
 mod tests;
 
+pub use access_log::{ACCESS_LOG_TARGET, AccessLogEntry, set_access_log_writer};
 pub use endpoint::Endpoint;
 pub use router::openapi;

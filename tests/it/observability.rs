@@ -267,6 +267,32 @@ fn every_log_line_is_json() {
     );
 }
 
+#[tokio::test]
+async fn the_access_log_has_a_level_of_its_own() {
+    for format in ["text", "json"] {
+        for (level, has_requests, has_changes) in [
+            ("info", true, true),
+            ("warn", false, false),
+            ("info,zarrd::access=off", false, true),
+            ("off,zarrd::access=info", true, false),
+        ] {
+            let mut command = serving();
+            command.env("ZARRD__LOG__FORMAT", format).env("ZARRD__LOG__LEVEL", level);
+            let server = Running::of(command);
+            let url = format!("http://{}/store/none/new", server.address);
+            let refused = client().put(&url).body("value").send().await.unwrap().status();
+            assert_eq!(refused, StatusCode::NOT_FOUND);
+            let log = stop(server);
+            let [request, change] = match format {
+                "text" => [" INFO request request_id=", " INFO change "],
+                _ => [r#""message":"request""#, r#""message":"change""#],
+            };
+            assert_eq!(log.contains(request), has_requests, "{format} {level}: {log}");
+            assert_eq!(log.contains(change), has_changes, "{format} {level}: {log}");
+        }
+    }
+}
+
 /// The address of the admin listener, from the server's startup banner.
 fn admin_of(server: &mut Running) -> String {
     let mut said = String::new();
