@@ -1,7 +1,7 @@
 //! [`Dependencies`]: the node and chunks that a response was computed from, to check whether it is still current.
 
-use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 
 use futures::future::{BoxFuture, FutureExt};
 use tokio::sync::Mutex;
@@ -9,19 +9,12 @@ use tokio::sync::Mutex;
 use super::node::OpenNode;
 use super::open::NodeOpener;
 use super::snapshot::ChunkVersions;
+use crate::hierarchy::Hierarchy;
 use crate::key::{NodePath, StoreKey};
-use crate::store::WatchToken;
+use crate::store::{ChangeWatch, WatchTurn};
 
-/// A response with this many chunks is worth a watch: checking each chunk takes longer than the rest of the request.
-const WORTH_WATCHING: usize = 16;
 /// More chunks are not watched.
 const MOST_WATCHED: usize = 4096;
-/// Successful checks before a watch is started; twice as many after each time that there was none to be had.
-const CHECKS_BEFORE_WATCH: u32 = 8;
-/// It is doubled at most this often.
-const MOST_DOUBLED: u32 = 10;
-/// What is watched is still checked after this long.
-const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The documents and chunks that a response was computed from.
 #[derive(Debug)]
@@ -37,9 +30,11 @@ pub struct Dependencies {
     other_chunks: Vec<ChunkVersions>,
     /// What the response has in common with others.
     shared: Vec<Arc<Self>>,
-    /// Whether many requests check these dependencies, so that they are worth a watch however few they are.
-    are_shared: bool,
-    validity: Mutex<Validity>,
+    /// When the last check began, if it found all of them current. It is locked during a check, which serves all requests that
+    /// began before it.
+    validated_at: Mutex<Option<Instant>>,
+    /// The watch of all but what is shared, which has its own.
+    watch: OnceLock<ChangeWatch>,
 }
 
 /// What was found at another path.
@@ -49,20 +44,6 @@ enum Other {
     Node(Weak<OpenNode>),
     /// No node, by a lookup that began then.
     Absent(Instant),
-}
-
-/// What is known of whether the dependencies are current. It is locked during a check, which serves all requests that began
-/// before it.
-#[derive(Debug, Default)]
-struct Validity {
-    /// When the last check began, if it found all of them current.
-    validated_at: Option<Instant>,
-    /// When the last full check began, and the watch that has reported no change since.
-    watched: Option<(Instant, WatchToken)>,
-    /// Successful checks since a watch was last tried.
-    checks: u32,
-    /// How often in a row there was no watch to be had.
-    refusals: u32,
 }
 
 impl Dependencies {
@@ -77,15 +58,9 @@ impl Dependencies {
             chunks,
             other_chunks: Vec::new(),
             shared: Vec::new(),
-            are_shared: false,
-            validity: Mutex::default(),
+            validated_at: Mutex::default(),
+            watch: OnceLock::new(),
         }
-    }
-
-    /// These dependencies, for several responses.
-    #[must_use]
-    pub fn into_shared(self) -> Arc<Self> {
-        Arc::new(Self { are_shared: true, ..self })
     }
 
     /// These dependencies, and others that several responses have in common: one check of them serves all of these.
@@ -143,42 +118,44 @@ impl Dependencies {
     /// When the first of the checks began that found all of them current, as fresh as the store requires for a request that
     /// began at `began`; `None` if something has changed, or if that is not known without I/O.
     pub async fn validated_since(self: &Arc<Self>, began: Instant) -> Option<Instant> {
-        let store = self.opener.hierarchy().store();
-        let mut validity = self.validity.lock().await;
+        let store = &**self.opener.hierarchy().store();
+        let mut validated_at = self.validated_at.lock().await;
         let horizon = store.freshness_horizon(began);
-        if let Some(at) = validity.validated_at.filter(|&at| at >= horizon) {
+        if let Some(at) = validated_at.filter(|&at| at >= horizon) {
             return Some(at);
         }
+        let watch = self.watch();
+        if let Some(at) = watch.unchanged_since(store, horizon) {
+            *validated_at = self.validate_shared(at, began).await;
+            return *validated_at;
+        }
         let now = Instant::now();
-        if let Some((checked_at, watch)) = validity.watched
-            && now - checked_at < CHECK_INTERVAL
-            && let Some(at) = store.unchanged_since(watch, horizon)
+        *validated_at = self.revalidate(began).await;
+        if validated_at.is_some()
+            && watch.record_check(store, now)
+            && self.chunk_count() <= MOST_WATCHED
+            && let Some(turn) = watch.try_begin()
         {
-            validity.validated_at = Some(at);
-            return validity.validated_at;
-        }
-        validity.validated_at = self.revalidate(began).await;
-        let is_valid = validity.validated_at.is_some();
-        let watch = validity
-            .watched
-            .take()
-            .filter(|(_, watch)| is_valid && store.unchanged_since(*watch, now).is_some());
-        validity.watched = watch.map(|(_, watch)| (now, watch));
-        validity.checks = if is_valid { validity.checks.saturating_add(1) } else { 0 };
-        let enough = CHECKS_BEFORE_WATCH << validity.refusals.min(MOST_DOUBLED);
-        if validity.watched.is_none() && validity.checks >= enough && self.is_watchable() {
-            validity.checks = 0;
             let dependencies = Arc::clone(self);
-            tokio::spawn(async move { dependencies.watch().await });
+            tokio::spawn(async move { dependencies.begin_watch(turn).await });
         }
-        validity.validated_at
+        *validated_at
     }
 
-    /// Whether a watch is worth its cost.
-    fn is_watchable(&self) -> bool {
+    fn watch(&self) -> &ChangeWatch {
+        self.watch.get_or_init(|| ChangeWatch::new(self.chunk_count() + self.others.len() + 1))
+    }
+
+    /// Lets the store report changes from now on.
+    async fn begin_watch(&self, turn: WatchTurn) {
+        let store = &**self.opener.hierarchy().store();
+        let is_current = async { self.revalidate(Instant::now()).await.is_some() };
+        self.watch().begin(turn, store, self.keys(), is_current).await;
+    }
+
+    fn chunk_count(&self) -> usize {
         let others = self.other_chunks.iter().map(ChunkVersions::len);
-        let chunks = others.fold(self.chunks.len(), usize::saturating_add);
-        (self.are_shared || chunks >= WORTH_WATCHING) && chunks <= MOST_WATCHED
+        others.fold(self.chunks.len(), usize::saturating_add)
     }
 
     /// When the first of the checks began that found all dependencies current, all of them fresh enough for a request that
@@ -197,11 +174,16 @@ impl Dependencies {
                 checked_at = checked_at.min(chunks.validated_since(began).await?);
             }
         }
-        for shared in &self.shared {
-            checked_at = checked_at.min(shared.boxed_validated_since(began).await?);
-        }
         if self.chunks.len() > 0 {
             checked_at = checked_at.min(self.chunks.validated_since(began).await?);
+        }
+        self.validate_shared(checked_at, began).await
+    }
+
+    /// When the first check began of all dependencies, where those that are not shared were checked at `checked_at`.
+    async fn validate_shared(&self, mut checked_at: Instant, began: Instant) -> Option<Instant> {
+        for shared in &self.shared {
+            checked_at = checked_at.min(shared.boxed_validated_since(began).await?);
         }
         Some(checked_at)
     }
@@ -217,27 +199,11 @@ impl Dependencies {
         std::ptr::eq(Arc::as_ptr(&node), known.as_ptr()).then_some(checked_at)
     }
 
-    /// The keys of all chunks and documents.
+    /// The keys of all chunks and documents but those that are shared.
     fn keys(&self) -> Vec<StoreKey> {
         let nodes = std::iter::once(&self.path).chain(self.others.iter().map(|(path, _)| path));
-        let documents = nodes.filter_map(|path| path.prefix().key("zarr.json").ok());
+        let documents = nodes.flat_map(Hierarchy::checked_documents);
         let chunks = std::iter::once(&self.chunks).chain(&self.other_chunks).flat_map(ChunkVersions::keys);
-        let shared = self.shared.iter().flat_map(|shared| shared.keys());
-        chunks.cloned().chain(documents).chain(shared).collect()
-    }
-
-    /// Lets the store report changes from now on.
-    async fn watch(&self) {
-        let keys = self.keys();
-        let watch = self.opener.hierarchy().store().watch(keys).await;
-        let mut validity = self.validity.lock().await;
-        let Some(watch) = watch else {
-            validity.refusals = validity.refusals.saturating_add(1);
-            return;
-        };
-        validity.refusals = 0;
-        // A check after the start of the watch, which does not report earlier changes.
-        let now = Instant::now();
-        validity.watched = self.revalidate(now).await.map(|_| (now, watch));
+        chunks.cloned().chain(documents).collect()
     }
 }

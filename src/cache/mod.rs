@@ -21,7 +21,6 @@ mod single_flight;
 mod source;
 mod stale;
 mod uncached;
-mod value_watch;
 mod values;
 mod version_index;
 mod weighted_cache;

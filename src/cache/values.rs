@@ -13,18 +13,16 @@ use std::time::Instant;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use tokio::sync::Semaphore;
 use tracing::Instrument;
 
 use super::caches::{CacheKind, Evictable, PurgeOutcome, is_key_below};
 use super::stale::{BackendAnswer, StaleLookups};
-use super::value_watch::ValueWatch;
 use super::weighted_cache::{CacheUsage, WeightedCache};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, CachePolicy, Capabilities, CopyResult, DirEntries, ListEntry, SetResult, SharedStore,
-    Shortcuts, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WatchToken,
-    WriteCondition, WriteDeadline,
+    ByteRange, CachePolicy, Capabilities, ChangeWatch, CopyResult, DirEntries, ListEntry, SetResult,
+    SharedStore, Shortcuts, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version,
+    WatchToken, WriteCondition, WriteDeadline,
 };
 
 /// Values and parts up to this length, in bytes, are cached of a near store: copying a longer one takes about as long as reading it.
@@ -43,7 +41,7 @@ struct CachedValue {
     bytes: Bytes,
     /// When the last check began that found this version.
     validated: Mutex<Instant>,
-    watch: ValueWatch,
+    watch: ChangeWatch,
 }
 
 /// A cache of the small values of all mounts, which evicts the least used. Clones share the entries.
@@ -97,8 +95,7 @@ impl ValueCache {
         let (mount, valid_since): (Arc<str>, _) = (mount.into(), Arc::new(Mutex::new(Instant::now())));
         lock(&self.valid_since).push((Arc::clone(&mount), Arc::clone(&valid_since)));
         let values = Arc::clone(&self.values);
-        let watch_turn = Arc::new(Semaphore::new(1));
-        Arc::new(CachedStore { mount, inner: store, values, largest, policy, valid_since, stale, watch_turn })
+        Arc::new(CachedStore { mount, inner: store, values, largest, policy, valid_since, stale })
     }
 }
 
@@ -132,8 +129,6 @@ struct CachedStore {
     policy: CachePolicy,
     valid_since: ValidSince,
     stale: Option<StaleLookups>,
-    /// Held by the one watch of a value that begins.
-    watch_turn: Arc<Semaphore>,
 }
 
 impl CachedStore {
@@ -160,10 +155,10 @@ impl CachedStore {
 
     /// Whether a value is current now, by reports of the store or a check.
     fn is_current(&self, key: &StoreKey, cached: &Arc<CachedValue>) -> bool {
-        if cached.watch.is_unchanged(&*self.inner) {
+        let began = Instant::now();
+        if cached.watch.unchanged_since(&*self.inner, began).is_some() {
             return true;
         }
-        let began = Instant::now();
         let is_current = self.inner.validate_cached(key, Some(&cached.info.version));
         if is_current && cached.watch.record_check(&*self.inner, began) {
             self.try_watch(key, cached);
@@ -171,18 +166,13 @@ impl CachedStore {
         is_current
     }
 
-    /// Lets the store report changes of a value, unless it begins to do so for another at this moment: one change ends the watches of
-    /// all values, and they would all begin again at once.
+    /// Lets the store report changes of a value, unless it begins to do so for another at this moment.
     fn try_watch(&self, key: &StoreKey, cached: &Arc<CachedValue>) {
-        let Ok(turn) = Arc::clone(&self.watch_turn).try_acquire_owned() else { return };
-        if !cached.watch.try_begin() {
-            return;
-        }
+        let Some(turn) = cached.watch.try_begin() else { return };
         let (inner, key, cached) = (Arc::clone(&self.inner), key.clone(), Arc::clone(cached));
         tokio::spawn(async move {
-            let _turn = turn;
-            let is_current = || inner.validate_cached(&key, Some(&cached.info.version));
-            cached.watch.begin(&*inner, &key, is_current).await;
+            let is_current = async { inner.validate_cached(&key, Some(&cached.info.version)) };
+            cached.watch.begin(turn, &*inner, vec![key.clone()], is_current).await;
         });
     }
 
@@ -326,7 +316,7 @@ impl Store for CachedStore {
                     // Boxed, because it would make the future of every read larger.
                     ValueBody::Stream(_) => Box::pin(value.bytes(self.largest)).await?,
                 };
-                let (validated, watch) = (Mutex::new(validated), ValueWatch::default());
+                let (validated, watch) = (Mutex::new(validated), ChangeWatch::new(1));
                 let cached = CachedValue { info, range: part, bytes, validated, watch };
                 let value = Value { is_cached: false, ..cached.value() };
                 self.values.insert(&self.part_key(key, range), &Arc::new(cached), since);

@@ -9,7 +9,7 @@ use super::documents::{
 };
 use super::found_documents::{DocumentTexts, FoundDocument, FoundDocuments};
 use super::{Hierarchy, HierarchyError};
-use crate::key::NodePath;
+use crate::key::{NodePath, StoreKey};
 use crate::store::{ByteRange, ValueInfo};
 
 /// What a lookup requests of each document.
@@ -124,6 +124,15 @@ impl Hierarchy {
         let is_absent =
             |name| document_key(path, name).is_ok_and(|key| self.store.validate_cached(&key, None));
         [ZARR_JSON, ZARRAY, ZGROUP, META].into_iter().all(is_absent)
+    }
+
+    /// All documents that [`Self::validate_cached`] and [`Self::validate_absent`] may check of a path, whatever was located there.
+    #[must_use]
+    pub fn checked_documents(path: &NodePath) -> Vec<StoreKey> {
+        let own = [ZARRAY, ZGROUP, ZATTRS, META].map(|name| document_key(path, name));
+        // A dependent array is declared by a document above its path.
+        let nodes = std::iter::successors(Some(path.clone()), NodePath::parent);
+        nodes.map(|node| document_key(&node, ZARR_JSON)).chain(own).filter_map(Result::ok).collect()
     }
 
     async fn locate_v1(&self, path: &NodePath) -> Result<Located, HierarchyError> {

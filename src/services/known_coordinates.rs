@@ -94,7 +94,7 @@ impl KnownCoordinates {
             let visited = nodes.into_iter().map(|node| node.path).collect();
             coordinates.push(KnownCoordinate { path, visited, labels });
         }
-        Some(Self { coordinates, version, dependencies: dependencies?.into_shared() })
+        Some(Self { coordinates, version, dependencies: Arc::new(dependencies?) })
     }
 
     /// Whether a request that began at `began` would find and read the same with this opener, if it may read all that was

@@ -14,6 +14,7 @@
 mod backend;
 mod cache_policy;
 mod capabilities;
+mod change_watch;
 mod container;
 mod error;
 mod extent;
@@ -42,6 +43,7 @@ mod tests;
 pub use backend::{BackendState, CircuitState};
 pub use cache_policy::{CachePolicy, CachePolicyError, Freshness, FreshnessError};
 pub use capabilities::Capabilities;
+pub(crate) use change_watch::{ChangeWatch, WatchTurn};
 pub use container::ContainerBudget;
 pub use error::{LinkFault, Shared, StoreError};
 pub use extent::Extent;

@@ -1,7 +1,8 @@
 //! Cached responses: they match what is stored, whatever happened to it since the last response.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::ops::Range;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,8 +19,8 @@ use crate::support::server::{Server, erase, no_caches, put};
 const LITTLE: Codec = Codec::Bytes { big: false };
 /// Chunks of an array.
 const DAYS: usize = 70;
-/// How often the same is asked, so that the last answers come from memory in every way there is: they are watched over.
-const TIMES: usize = 24;
+/// Slices of all chunks and of three, and how often each is requested, so that at last the kernel reports their changes.
+const SLICES: [(Range<usize>, usize); 2] = [(0..DAYS, 24), (DAYS / 2 - 1..DAYS / 2 + 2, 48)];
 
 /// Arrays of 70 × 8 × 8 elements in 70 chunks, or shards, all of whose bytes are this one.
 fn arrays(byte: u8) -> [Array; 3] {
@@ -37,26 +38,30 @@ fn chunk(array: usize, byte: u8) -> Vec<u8> {
     array.chunk(&array.model(), &[0, 0, 0])
 }
 
-/// Asks for a pixel through all chunks again and again, the last of them once more as what needs no element. The chunk in
+/// Asks for a pixel through chunks again and again, the last of them once more as what needs no element. The chunk in
 /// the middle holds this byte, or is not there.
 async fn check(server: &Server, array: usize, middle: Option<u8>, what: &str) {
-    let url = format!("/v1/data/m/{array}?slice=:,3,5");
-    let expected: Vec<u8> =
-        (0..2 * DAYS).map(|place| if place / 2 == DAYS / 2 { middle.unwrap_or(0) } else { 1 }).collect();
-    for time in 0..TIMES {
-        let answer = server.get(&url).await;
-        assert_eq!(answer.status, StatusCode::OK);
-        assert!(*answer.body == *expected, "{what}, time {time}: {:?}", answer.body);
-        if time > 0 {
-            assert_eq!(answer.header("cache-status"), "zarrd; hit", "{what}, time {time}");
+    for (days, times) in SLICES {
+        let url = format!("/v1/data/m/{array}?slice={}:{},3,5", days.start, days.end);
+        let bytes = days.flat_map(|day| [if day == DAYS / 2 { middle.unwrap_or(0) } else { 1 }; 2]);
+        let expected: Vec<u8> = bytes.collect();
+        for time in 0..times {
+            let what = format!("{what}: {url}, time {time}");
+            let answer = server.get(&url).await;
+            assert_eq!(answer.status, StatusCode::OK);
+            assert!(*answer.body == *expected, "{what}: {:?}", answer.body);
+            // One of few chunks is only cached when it is requested again.
+            if time > 1 {
+                assert_eq!(answer.header("cache-status"), "zarrd; hit", "{what}");
+            }
+            let head = server.ask(Method::HEAD, &url, &[]).await;
+            let mut tag = answer.header("etag").to_owned();
+            if tag.starts_with("W/") && tag != head.header("etag") {
+                // The time has passed in which a file that was just written could change again unseen.
+                server.get(&url).await.header("etag").clone_into(&mut tag);
+            }
+            assert_eq!(head.header("etag"), tag, "{what}");
         }
-        let head = server.ask(Method::HEAD, &url, &[]).await;
-        let mut tag = answer.header("etag").to_owned();
-        if tag.starts_with("W/") && tag != head.header("etag") {
-            // The time has passed in which a file that was just written could change again unseen.
-            server.get(&url).await.header("etag").clone_into(&mut tag);
-        }
-        assert_eq!(head.header("etag"), tag, "{what}, time {time}");
     }
 }
 
@@ -148,6 +153,51 @@ async fn a_document_changed_by_another_program_is_never_served_from_a_cache() {
     }
 }
 
+/// Requests a slice until the kernel reports changes of a file. It lists the watches of a process by inode.
+async fn until_watched(server: &Server, url: &str, file: &Path) {
+    let inode = format!(" ino:{:x} ", fs::metadata(file).unwrap().ino());
+    let is_watched = || {
+        let open = fs::read_dir("/proc/self/fdinfo").unwrap();
+        // Those of other tests may be closed meanwhile.
+        open.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok()).any(|text| text.contains(&inode))
+    };
+    while !is_watched() {
+        assert_eq!(server.get(url).await.status, StatusCode::OK);
+    }
+    // From the request on that finds the watch there is no other check of the files for 50 ms.
+    assert_eq!(server.get(url).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn changes_of_few_chunks_and_their_documents_are_reported_under_every_name_of_the_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let local = LocalStore::open(root, &LocalOptions { writable: true, ..LocalOptions::default() }).unwrap();
+    let store: SharedStore = Arc::new(local);
+    let link = root.join("link");
+    for (array, made) in arrays(1).iter().enumerate() {
+        made.store(&store, &array.to_string()).await;
+        let server = Server::of(Arc::clone(&store));
+        let url = format!("/v1/data/m/{array}?slice={}:{},3,5", DAYS / 2, DAYS / 2 + 1);
+        let chunk_file = middle(root, array);
+
+        fs::hard_link(&chunk_file, &link).unwrap();
+        until_watched(&server, &url, &chunk_file).await;
+        fs::write(&link, chunk(array, 2)).unwrap();
+        assert_eq!(*server.get(&url).await.body, [2; 2], "array {array}: a chunk");
+        fs::remove_file(&link).unwrap();
+
+        let (name, mut document) = made.document();
+        let document_file = root.join(format!("{array}/{name}"));
+        fs::hard_link(&document_file, &link).unwrap();
+        until_watched(&server, &url, &document_file).await;
+        document["shape"] = serde_json::json!([DAYS, 8, 5]);
+        fs::write(&link, document.to_string()).unwrap();
+        assert_eq!(server.get(&url).await.status, StatusCode::BAD_REQUEST, "array {array}: its document");
+        fs::remove_file(&link).unwrap();
+    }
+}
+
 #[tokio::test]
 async fn writes_to_a_memory_store_are_visible_at_once() {
     let store = memory();
@@ -173,11 +223,11 @@ async fn no_response_is_older_than_its_request_under_concurrency() {
     for store in [memory(), Arc::new(local.unwrap()) as SharedStore] {
         arrays(1)[0].store(&store, "0").await;
         let server = Server::build(Mount::read_only("m", Arc::clone(&store))).finish();
-        let url = "/v1/data/m/0?slice=:,3,5";
+        let urls = ["/v1/data/m/0?slice=:,3,5", "/v1/data/m/0?slice=34:37,3,5"];
         let is_over = Arc::new(AtomicBool::new(false));
         let crowd: Vec<_> = (0..8)
-            .map(|_| {
-                let (server, is_over) = (server.clone(), Arc::clone(&is_over));
+            .map(|client| {
+                let (server, is_over, url) = (server.clone(), Arc::clone(&is_over), urls[client % 2]);
                 tokio::spawn(async move {
                     while !is_over.load(Ordering::Relaxed) {
                         server.get(url).await;
@@ -188,8 +238,8 @@ async fn no_response_is_older_than_its_request_under_concurrency() {
         let key = middle(Path::new(""), 0);
         for byte in 2..=60 {
             put(&store, key.to_str().unwrap(), chunk(0, byte)).await;
-            let answer = server.get(url).await;
-            assert_eq!(answer.body[DAYS], byte);
+            assert_eq!(server.get(urls[0]).await.body[DAYS], byte);
+            assert_eq!(server.get(urls[1]).await.body[2], byte);
         }
         is_over.store(true, Ordering::Relaxed);
         futures::future::join_all(crowd).await;
