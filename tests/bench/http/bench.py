@@ -99,7 +99,9 @@ class Bench:
 def machine():
     lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     names = (line.partition(": ")[2] for line in lines if line.startswith("model name"))
-    return f"{len(processes.CORES)} cores ({next(names, platform.machine())})"
+    # It matters: BBR spaces the segments of a response by timers, which take long in a virtual machine.
+    control = pathlib.Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+    return f"{len(processes.CORES)} cores ({next(names, platform.machine())}), TCP {control}"
 
 
 def load_average():
