@@ -114,7 +114,7 @@ impl Authorizer<'_> {
             return preflight(&access, spec, root, request);
         }
         let allowed = InQuery { tokens: access.query_tokens, signatures: !access.signing_keys.is_empty() };
-        let address = Caller::of(request.extensions()).address();
+        let address = Caller::of(request.extensions()).network();
         let signatures = match (spec.speaks_s3, access.has_credentials) {
             (false, _) => AwsSignatures::None,
             (true, false) => AwsSignatures::Ignored,

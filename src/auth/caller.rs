@@ -63,7 +63,7 @@ impl Caller {
     pub(crate) fn client_key(&self) -> ClientKey {
         match self.rights.name() {
             Some(name) => ClientKey::Name(Arc::clone(name), self.rights.part()),
-            None => ClientKey::Address(self.address()),
+            None => ClientKey::Address(self.network()),
         }
     }
 
@@ -73,9 +73,14 @@ impl Caller {
         extensions.get().unwrap_or(OWN)
     }
 
-    /// The caller's address; for IPv6, the network of one subscriber.
+    /// The caller's address.
     pub(crate) fn address(&self) -> IpAddr {
-        match self.peer.address.to_canonical() {
+        self.peer.address.to_canonical()
+    }
+
+    /// The caller's address as far as limits distinguish callers: for IPv6, the network of one subscriber.
+    pub(crate) fn network(&self) -> IpAddr {
+        match self.address() {
             IpAddr::V6(address) => {
                 IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << (128 - SUBSCRIBER_BITS))))
             }
@@ -109,13 +114,14 @@ mod tests {
 
     #[test]
     fn addresses_of_one_subscriber_are_one_caller() {
-        let address = |text: &str| {
-            Caller::at(Peer { address: text.parse().unwrap(), is_encrypted: true }).address().to_string()
+        let of = |text: &str| {
+            let caller = Caller::at(Peer { address: text.parse().unwrap(), is_encrypted: true });
+            [caller.address(), caller.network()].map(|address| address.to_string())
         };
-        assert_eq!(address("192.0.2.1"), "192.0.2.1");
-        assert_eq!(address("::ffff:192.0.2.1"), "192.0.2.1");
-        assert_eq!(address("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-        assert_eq!(address("2001:db8:1:2::7"), address("2001:db8:1:2:ffff::"));
+        assert_eq!(of("192.0.2.1"), ["192.0.2.1"; 2]);
+        assert_eq!(of("::ffff:192.0.2.1"), ["192.0.2.1"; 2]);
+        assert_eq!(of("2001:db8:1:2:3:4:5:6"), ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"]);
+        assert_eq!(of("2001:db8:1:2::7")[1], of("2001:db8:1:2:ffff::")[1]);
     }
 
     #[test]

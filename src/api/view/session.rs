@@ -82,7 +82,7 @@ async fn sign_in(
     let token = field("token").filter(|token| !token.is_empty()).ok_or_else(|| {
         Problem::from_class(ErrorClass::InvalidRequest).detail("the form has no field `token`")
     })?;
-    match state.access.authorizer().check_token(&token, caller.address()).await {
+    match state.access.authorizer().check_token(&token, caller.network()).await {
         Ok(()) => {
             let cookie = format!("{COOKIE}={token}; Path=/; HttpOnly; Secure; SameSite=Strict");
             let cookie = HeaderValue::try_from(cookie).map_err(|_not_ascii| bad_token())?;
