@@ -175,7 +175,7 @@ impl ChangeWatch {
         keys: Vec<StoreKey>,
         is_current: impl Future<Output = bool>,
     ) {
-        let beginning = Beginning(self);
+        let _beginning = Beginning(self);
         let mut watch = pin!(store.watch(keys));
         let token = if let Ok(token) = timeout(LONGEST_TURN, watch.as_mut()).await {
             token
@@ -189,7 +189,6 @@ impl ChangeWatch {
             self.uses.store(0, Ordering::Relaxed);
             self.state().phase = Phase::Watched { token, checked_at, replaced: 0 };
         }
-        drop(beginning);
     }
 }
 
