@@ -23,9 +23,6 @@ use crate::http::Peer;
 const LEAST_BUFFER_BYTES: usize = 8 << 10;
 /// hyper's own limit of headers. With any other it initialises memory for them in each request.
 const HYPER_MAX_HEADERS: usize = 100;
-/// Unsent bytes of responses that the kernel buffers for a connection, where that can be limited.
-#[cfg(any(target_os = "android", target_os = "linux"))]
-const UNSENT_BYTES: u32 = 512 << 10;
 /// The configuration of hyper, for all connections of a listener.
 pub(super) fn builder(limits: &ConnectionLimits) -> Builder<TokioExecutor> {
     let server = &limits.server;
@@ -52,15 +49,6 @@ pub(super) fn builder(limits: &ConnectionLimits) -> Builder<TokioExecutor> {
     builder
 }
 
-/// Limits what the kernel buffers of a response to what keeps the connection busy. Otherwise it accepts megabytes at once, from a
-/// few connections whose responses are then sent before those of others, and for clients that may never read them.
-fn limit_unsent_bytes(stream: &TcpStream) {
-    #[cfg(any(target_os = "android", target_os = "linux"))]
-    let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
-    #[cfg(not(any(target_os = "android", target_os = "linux")))]
-    let _ = stream;
-}
-
 /// What the connections of a listener share.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionConfig<R> {
@@ -79,7 +67,6 @@ pub(super) async fn serve<R: RequestHandler>(
 ) {
     // Without it, small responses wait for acknowledgements. If it fails, the socket is about to fail anyway.
     let _ = stream.set_nodelay(true);
-    limit_unsent_bytes(&stream);
     let monitor = ConnectionMonitor::new(Instant::now());
     let socket = Socket::new(stream, monitor.clone());
     match &config.tls {

@@ -1,6 +1,6 @@
 //! [`Socket`]: a TCP stream that reports reads and writes to [`ConnectionMonitor`].
 //!
-//! It changes no byte, but adds a lingering close (RFC 9112 §9.6): after the last response, what the client still sends is read
+//! It changes no byte. Bytes that the kernel can send without copying ([`memory_file`]) are sent so. It adds a lingering close (RFC 9112 §9.6): after the last response, what the client still sends is read
 //! and dropped for a moment, because closing a socket with unread bytes resets it and may destroy the response in transit. For a
 //! client that did not read its response, the opposite is done: the socket is reset, because the kernel would otherwise hold
 //! unsent bytes and retransmit them for minutes.
@@ -10,27 +10,75 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 use super::connection_timeouts::ConnectionMonitor;
+use crate::cache::memory_file;
 
 /// For how long, and up to how many bytes, a closing connection is read.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1 << 20;
+
+/// Unsent bytes of responses that the kernel buffers for a connection, where that can be limited: what keeps the connection busy. Otherwise
+/// it accepts megabytes at once, from a few connections whose responses are then sent before those of others, and for clients
+/// that may never read them.
+const UNSENT_BYTES: u32 = 512 << 10;
+/// The same for bytes that it sends without copying. They take no memory of their own.
+const UNSENT_UNCOPIED_BYTES: u32 = 1 << 20;
 
 /// A TCP stream with a monitor.
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: TcpStream,
     monitor: ConnectionMonitor,
+    /// The limit of unsent bytes that the kernel has for the stream.
+    unsent_bytes: u32,
     closing: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
 impl Socket {
     pub(super) fn new(stream: TcpStream, monitor: ConnectionMonitor) -> Self {
-        Self { stream, monitor, closing: None }
+        let mut socket = Self { stream, monitor, unsent_bytes: 0, closing: None };
+        socket.limit_unsent(UNSENT_BYTES);
+        socket
+    }
+
+    /// Limits what the kernel buffers of what is written from now on.
+    fn limit_unsent(&mut self, bytes: u32) {
+        if self.unsent_bytes != bytes {
+            self.unsent_bytes = bytes;
+            // Without a limit, responses are sent all the same.
+            #[cfg(any(target_os = "android", target_os = "linux"))]
+            let _ = socket2::SockRef::from(&self.stream).set_tcp_notsent_lowat(bytes);
+        }
+    }
+
+    /// Writes parts of which the one at `sendable` is sent by the kernel without copying it: those before it, or else that one.
+    fn poll_send(
+        &self,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+        sendable: usize,
+    ) -> Poll<io::Result<usize>> {
+        let (before, rest) = parts.split_at_checked(sendable).unwrap_or((parts, &[]));
+        let write = || {
+            if let ([], [part, ..]) = (before, rest) {
+                return memory_file::send(part, &self.stream);
+            }
+            // The kernel waits for what follows, and sends both in one segment.
+            let flags = SendFlags::MORE | SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            Ok(sendmsg(&self.stream, before, &mut SendAncillaryBuffer::default(), flags)?)
+        };
+        loop {
+            ready!(self.stream.poll_write_ready(cx))?;
+            match self.stream.try_io(Interest::WRITABLE, write) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return Poll::Ready(written),
+            }
+        }
     }
 
     fn record(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -68,9 +116,8 @@ impl AsyncRead for Socket {
 }
 
 impl AsyncWrite for Socket {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.record(result)
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -78,7 +125,13 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
+        let result = if let Some(sendable) = parts.iter().position(|part| memory_file::is_sendable(part)) {
+            self.limit_unsent(UNSENT_UNCOPIED_BYTES);
+            self.poll_send(cx, parts, sendable)
+        } else {
+            self.limit_unsent(UNSENT_BYTES);
+            Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+        };
         self.record(result)
     }
 

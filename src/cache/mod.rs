@@ -11,6 +11,8 @@ mod disk;
 mod disk_report;
 mod encoded;
 mod generation;
+mod long_values;
+pub mod memory_file;
 mod nodes;
 mod options;
 mod recent_parts;

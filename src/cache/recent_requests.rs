@@ -1,10 +1,12 @@
-//! [`RecentRequests`]: whether a request was made shortly before, to cache only what is requested again.
+//! [`RecentRequests`]: how often a request was made recently, to cache only what is requested again.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Requests that are distinguished, of 8 bytes each. Newer ones overwrite older ones.
 const ENTRIES: usize = 1 << 14;
+/// The bits of an entry that count; the others are those of the hash.
+const COUNT: u64 = 15;
 
 /// The last requests, by their hashes.
 pub struct RecentRequests {
@@ -23,10 +25,22 @@ impl RecentRequests {
     /// Records a request, and returns whether it was made shortly before.
     #[must_use]
     pub fn is_repeated(&self, request: &str) -> bool {
-        // Never zero, which stands for no request.
-        let hash = self.hasher.hash_one(request) | 1;
-        let index = usize::try_from((hash >> 1) % ENTRIES as u64).unwrap_or_default();
-        self.entries.get(index).is_some_and(|entry| entry.swap(hash, Ordering::Relaxed) == hash)
+        self.record(request) > 1
+    }
+
+    /// Records a request, and returns how often it was made recently, this time included. After 15 times it begins with 1 again.
+    #[must_use]
+    pub fn record<R: Hash + ?Sized>(&self, request: &R) -> u64 {
+        let hash = self.hasher.hash_one(request);
+        let index = usize::try_from((hash >> 4) % ENTRIES as u64).unwrap_or_default();
+        let Some(entry) = self.entries.get(index) else { return 1 };
+        let next = |last: u64| match last & COUNT {
+            count if last | COUNT == hash | COUNT && count > 0 && count < COUNT => last + 1,
+            _ => hash & !COUNT | 1,
+        };
+        // The closure never refuses.
+        let last = entry.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
+        last.map_or(1, |last| next(last) & COUNT)
     }
 }
 
@@ -56,5 +70,14 @@ mod tests {
             assert!(!recent.is_repeated(&number.to_string()));
         }
         assert!(!recent.is_repeated("/v1/data/m/a"));
+    }
+
+    #[test]
+    fn a_request_is_counted_and_after_fifteen_times_from_one_again() {
+        let recent = RecentRequests::new();
+        let counted: Vec<u64> = (0..32).map(|_| recent.record(&("a", 1))).collect();
+        let expected: Vec<u64> = (1..=15).chain(1..=15).chain(1..=2).collect();
+        assert_eq!(counted, expected);
+        assert_eq!(recent.record(&("a", 2)), 1);
     }
 }

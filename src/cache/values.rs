@@ -1,4 +1,5 @@
-//! [`ValueCache`]: a cache of small values and small parts of values, in front of the store of each mount.
+//! [`ValueCache`]: a cache of small values and small parts of values, and of long ones that are requested often, in front of the
+//! store of each mount.
 //!
 //! Checking whether a file was replaced takes a fraction of the time of opening, reading and closing it. So each read
 //! revalidates its entry ([`Shortcuts::validate_cached`]). Where a store cannot validate without waiting, the value is read
@@ -16,6 +17,7 @@ use futures::stream::BoxStream;
 use tracing::Instrument;
 
 use super::caches::{CacheKind, Evictable, PurgeOutcome, is_key_below};
+use super::long_values::LongValues;
 use super::stale::{BackendAnswer, StaleLookups};
 use super::weighted_cache::{CacheUsage, WeightedCache};
 use crate::key::{StoreKey, StorePrefix};
@@ -25,10 +27,18 @@ use crate::store::{
     WatchToken, WriteCondition, WriteDeadline,
 };
 
-/// Values and parts up to this length, in bytes, are cached of a near store: copying a longer one takes about as long as reading it.
+/// Values and parts up to this length, in bytes, are cached of a near store at their first request: copying a longer one takes about as
+/// long as reading it ([`LongValues`]).
 const LARGEST_OF_NEAR_STORE: u64 = 256 << 10;
 /// Of a remote store: what a streamed response is charged for (`http.streamed_response_size`), since the whole is in memory once.
 const LARGEST_OF_REMOTE_STORE: u64 = 1 << 20;
+
+/// The part of the capacity, 1/n, that long values take at most, with those that are evicted and still being sent.
+const LONG_SHARE: u64 = 4;
+/// A long value takes at most this part, 1/n, of the memory for cached ones.
+const LONGEST_SHARE: u64 = 2;
+/// The most bytes that the key and the version of a value take.
+const LONG_OVERHEAD_BYTES: u64 = 4 << 10;
 
 /// The name of a mount, a key of it, and the requested part.
 type PartKey = (Arc<str>, StoreKey, ByteRange);
@@ -42,12 +52,50 @@ struct CachedValue {
     /// When the last check began that found this version.
     validated: Mutex<Instant>,
     watch: ChangeWatch,
+    /// Whether it is one of [`LongValues`].
+    is_long: bool,
 }
 
-/// A cache of the small values of all mounts, which evicts the least used. Clones share the entries.
+/// The values of all mounts.
+#[derive(Debug)]
+struct CachedValues {
+    small: WeightedCache<PartKey, Arc<CachedValue>>,
+    long: WeightedCache<PartKey, Arc<CachedValue>>,
+    long_values: LongValues,
+}
+
+impl CachedValues {
+    /// Values that take this memory at most.
+    fn new(capacity_bytes: u64) -> Self {
+        let weigh = |key: &PartKey, cached: &Arc<CachedValue>| {
+            [key.1.as_str().len(), cached.info.version.tag().len(), cached.bytes.len()]
+                .map(|part| part as u64)
+                .iter()
+                .sum()
+        };
+        let long = capacity_bytes / LONG_SHARE;
+        Self {
+            small: WeightedCache::new(capacity_bytes - long, weigh),
+            // A quarter is for values that are evicted and still being sent.
+            long: WeightedCache::with_largest(long - long / 4, LONGEST_SHARE, weigh),
+            long_values: LongValues::new(long),
+        }
+    }
+
+    fn get(&self, part: &PartKey) -> Option<Arc<CachedValue>> {
+        self.small.get(part).or_else(|| self.long.get(part))
+    }
+
+    fn evict_half(&self) {
+        self.small.evict_half();
+        self.long.evict_half();
+    }
+}
+
+/// A cache of values of all mounts, which evicts the least used. Clones share the entries.
 #[derive(Clone, Debug)]
 pub struct ValueCache {
-    values: Arc<WeightedCache<PartKey, Arc<CachedValue>>>,
+    values: Arc<CachedValues>,
     /// For each mount.
     valid_since: Arc<Mutex<Vec<MountValidity>>>,
 }
@@ -62,13 +110,7 @@ impl ValueCache {
     /// A cache with this capacity.
     #[must_use]
     pub fn new(capacity_bytes: u64) -> Self {
-        let weigh = |key: &PartKey, cached: &Arc<CachedValue>| {
-            [key.1.as_str().len(), cached.info.version.tag().len(), cached.bytes.len()]
-                .map(|part| part as u64)
-                .iter()
-                .sum()
-        };
-        Self { values: Arc::new(WeightedCache::new(capacity_bytes, weigh)), valid_since: Arc::default() }
+        Self { values: Arc::new(CachedValues::new(capacity_bytes)), valid_since: Arc::default() }
     }
 
     /// The store of a mount with its small values cached. What it returns may be as old as `policy` allows.
@@ -101,7 +143,8 @@ impl ValueCache {
 
 impl Evictable for ValueCache {
     fn usage(&self) -> Vec<(CacheKind, CacheUsage)> {
-        vec![(CacheKind::Value, self.values.usage())]
+        // Both are searched; only reads that either could cache are counted as misses, once.
+        vec![(CacheKind::Value, self.values.small.usage().and(self.values.long.usage()))]
     }
 
     fn purge(&self, mount: &str, prefix: &StorePrefix) -> PurgeOutcome {
@@ -110,7 +153,7 @@ impl Evictable for ValueCache {
             *lock(valid_since) = Instant::now();
         }
         let matches = |(owner, key, _): &PartKey| **owner == *mount && is_key_below(key, prefix);
-        PurgeOutcome::of_memory(self.values.purge(matches))
+        PurgeOutcome::of_memory(self.values.small.purge(matches) + self.values.long.purge(matches))
     }
 
     fn evict_half(&self) {
@@ -118,13 +161,13 @@ impl Evictable for ValueCache {
     }
 }
 
-/// A store whose small values are cached.
+/// A store whose values are cached.
 #[derive(Debug)]
 struct CachedStore {
     mount: Arc<str>,
     inner: SharedStore,
-    values: Arc<WeightedCache<PartKey, Arc<CachedValue>>>,
-    /// The length of the longest value that is cached.
+    values: Arc<CachedValues>,
+    /// The length of the longest value that is cached at its first request.
     largest: u64,
     policy: CachePolicy,
     valid_since: ValidSince,
@@ -138,19 +181,30 @@ impl CachedStore {
 
     /// The value of a key or a part of it, if it is cached and still current.
     fn get_fresh(&self, key: &StoreKey, range: ByteRange) -> Option<Arc<CachedValue>> {
-        let cached = self.values.get(&self.part_key(key, range))?;
-        if self.policy == CachePolicy::Always {
-            return self.is_current(key, &cached).then_some(cached);
+        let part = self.part_key(key, range);
+        let cached = self.values.get(&part)?;
+        let is_fresh = match self.policy {
+            CachePolicy::Always => self.is_current(key, &cached),
+            _ => self.was_current(key, &cached),
+        };
+        if !is_fresh && cached.is_long {
+            // Its memory is for others.
+            self.values.long.remove(&part);
         }
+        is_fresh.then_some(cached)
+    }
+
+    /// Whether a value was current as lately as the policy requires.
+    fn was_current(&self, key: &StoreKey, cached: &CachedValue) -> bool {
         let now = Instant::now();
         if *lock(&cached.validated) >= self.freshness_horizon(now) {
-            return Some(cached);
+            return true;
         }
-        if !self.inner.validate_cached(key, Some(&cached.info.version)) {
-            return None;
+        let is_current = self.inner.validate_cached(key, Some(&cached.info.version));
+        if is_current {
+            *lock(&cached.validated) = now;
         }
-        *lock(&cached.validated) = now;
-        Some(cached)
+        is_current
     }
 
     /// Whether a value is current now, by reports of the store or a check.
@@ -178,15 +232,51 @@ impl CachedStore {
 
     /// Whether a value that was read is small enough to cache, and can be revalidated later.
     fn is_cacheable(&self, key: &StoreKey, value: &Value) -> bool {
-        let is_in_memory = matches!(value.body, ValueBody::Bytes(_));
-        let can_revalidate = match self.policy {
+        // Without waiting, only what is in memory can be read and revalidated.
+        let may_be_read = matches!(value.body, ValueBody::Bytes(_)) || self.policy != CachePolicy::Always;
+        value.len() <= self.largest
+            && (may_be_read || self.stale.is_some())
+            && self.can_revalidate(key, &value.info.version)
+    }
+
+    /// Whether it can be found out later if a value still has this version.
+    fn can_revalidate(&self, key: &StoreKey, version: &Version) -> bool {
+        match self.policy {
             // What no lookup validates is of use while the backend fails.
-            CachePolicy::Always if self.stale.is_some() => true,
-            CachePolicy::Always => is_in_memory && self.inner.validate_cached(key, Some(&value.info.version)),
+            CachePolicy::Always => self.stale.is_some() || self.inner.validate_cached(key, Some(version)),
             CachePolicy::Ttl(_) | CachePolicy::Immutable => true,
             CachePolicy::Uncached => false,
-        };
-        value.len() <= self.largest && can_revalidate
+        }
+    }
+
+    /// Begins to copy a long value that is requested often.
+    fn copy_if_hot(&self, key: &StoreKey, range: ByteRange, value: &Value) {
+        let length = value.len();
+        if !LongValues::is_long(length)
+            || !self.values.long.fits(length + LONG_OVERHEAD_BYTES)
+            || !self.inner.capabilities().near
+            || !self.can_revalidate(key, &value.info.version)
+        {
+            return;
+        }
+        let part = self.part_key(key, range);
+        if !self.values.long_values.is_hot(&part) {
+            return;
+        }
+        let (inner, values) = (Arc::clone(&self.inner), Arc::clone(&self.values));
+        let (info, found) = (value.info.clone(), value.range.clone());
+        tokio::spawn(async move {
+            let (validated, since) = (Mutex::new(Instant::now()), values.long.generation());
+            match values.long_values.copy(&*inner, &part.1, range, &info.version, length).await {
+                Ok(Some(bytes)) => {
+                    let watch = ChangeWatch::new(1);
+                    let copied = CachedValue { info, range: found, bytes, validated, watch, is_long: true };
+                    values.long.insert(&part, &Arc::new(copied), since);
+                }
+                Ok(None) => {}
+                Err(error) => tracing::debug!(key = %part.1, %error, "a long value was not cached"),
+            }
+        });
     }
 
     /// The value as the backend has it, or as the last lookup found it.
@@ -268,7 +358,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl CachedValue {
     fn value(&self) -> Value {
         let (info, range) = (self.info.clone(), self.range.clone());
-        Value::cached(info, range, ValueBody::Bytes(self.bytes.clone()))
+        let value = Value::cached(info, range, ValueBody::Bytes(self.bytes.clone()));
+        Value { is_accounted: self.is_long, ..value }
     }
 }
 
@@ -302,14 +393,14 @@ impl Store for CachedStore {
                 return Err(StoreError::VersionChanged);
             }
         }
-        let (validated, since) = (Instant::now(), self.values.generation());
+        let (validated, since) = (Instant::now(), self.values.small.generation());
         let found = match &self.stale {
             Some(stale) => Box::pin(self.read(key, range, if_match, stale)).await,
             None => self.inner.get(key, range, if_match).await,
         };
         match found {
             Ok(Some(value)) if self.is_cacheable(key, &value) => {
-                self.values.add_misses(1);
+                self.values.small.add_misses(1);
                 let (info, part) = (value.info.clone(), value.range.clone());
                 let bytes = match value.body {
                     ValueBody::Bytes(bytes) => bytes,
@@ -317,12 +408,17 @@ impl Store for CachedStore {
                     ValueBody::Stream(_) => Box::pin(value.bytes(self.largest)).await?,
                 };
                 let (validated, watch) = (Mutex::new(validated), ChangeWatch::new(1));
-                let cached = CachedValue { info, range: part, bytes, validated, watch };
+                let cached = CachedValue { info, range: part, bytes, validated, watch, is_long: false };
                 let value = Value { is_cached: false, ..cached.value() };
-                self.values.insert(&self.part_key(key, range), &Arc::new(cached), since);
+                self.values.small.insert(&self.part_key(key, range), &Arc::new(cached), since);
                 Ok(Some(value))
             }
-            Ok(found) => Ok(found),
+            Ok(found) => {
+                if let Some(value) = &found {
+                    self.copy_if_hot(key, range, value);
+                }
+                Ok(found)
+            }
             Err(error) => {
                 if matches!(error, StoreError::VersionChanged) {
                     self.invalidate();

@@ -220,6 +220,11 @@ where
         }
     }
 
+    /// Removes an entry that is of no use any more.
+    pub(crate) fn remove(&self, key: &K) {
+        self.cache.invalidate(key);
+    }
+
     /// Removes every other entry, however often it is used, because the memory is needed for something else.
     pub(crate) fn evict_half(&self) {
         for (key, _) in self.cache.iter().step_by(2) {

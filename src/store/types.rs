@@ -270,19 +270,21 @@ pub struct Value {
     pub body: ValueBody,
     /// Whether the bytes come from a cache of this server.
     pub is_cached: bool,
+    /// Whether a cache counts their memory until they are dropped, so that a response with them takes no more.
+    pub is_accounted: bool,
 }
 
 impl Value {
     /// A value, or a part of it, as a backend has it.
     #[must_use]
     pub fn new(info: ValueInfo, range: Range<u64>, body: ValueBody) -> Self {
-        Self { info, range, body, is_cached: false }
+        Self { info, range, body, is_cached: false, is_accounted: false }
     }
 
     /// As [`Value::new`], from a cache of this server.
     #[must_use]
     pub fn cached(info: ValueInfo, range: Range<u64>, body: ValueBody) -> Self {
-        Self { info, range, body, is_cached: true }
+        Self { info, range, body, is_cached: true, is_accounted: false }
     }
 
     /// How many bytes the body holds.

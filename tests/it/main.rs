@@ -71,6 +71,7 @@ mod listings;
 mod load;
 mod long_pictures;
 mod long_responses;
+mod long_values;
 mod memory;
 mod metadata;
 mod metrics;

@@ -222,7 +222,8 @@ pub(crate) async fn get_value(
     if value.is_cached {
         head.insert(CACHE_STATUS, HIT);
     }
-    let held_whole = matches!(value.body, ValueBody::Bytes(_)).then(|| value.len());
+    let is_charged = matches!(value.body, ValueBody::Bytes(_)) && !value.is_accounted;
+    let held_whole = is_charged.then(|| value.len());
     let mut answer = Response::new(value_body(value).await?);
     if let Some(bytes) = held_whole {
         BufferedBytes::put(bytes, answer.extensions_mut());

@@ -1,4 +1,4 @@
-//! The calls into the C library: the only unsafe code of the crate.
+//! The calls into the C library: the only unsafe code of the codecs.
 //!
 //! The calls are re-entrant, with one thread and no global state. [`super::frame`] checks frames before they get here. Only the
 //! files of this codec may call these functions.
