@@ -1,6 +1,8 @@
 //! [`Socket`]: a TCP stream that reports reads and writes to [`ConnectionMonitor`].
 //!
-//! It changes no byte. Bytes that the kernel can send without copying ([`memory_file`]) are sent so. It adds a lingering close (RFC 9112 §9.6): after the last response, what the client still sends is read
+//! It changes no byte. What is in a file in memory is sent without copying it ([`memory_file`]).
+//!
+//! It adds a lingering close (RFC 9112 §9.6): after the last response, what the client still sends is read
 //! and dropped for a moment, because closing a socket with unread bytes resets it and may destroy the response in transit. For a
 //! client that did not read its response, the opposite is done: the socket is reset, because the kernel would otherwise hold
 //! unsent bytes and retransmit them for minutes.
@@ -10,7 +12,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
@@ -26,7 +27,7 @@ const LINGER_BYTES: usize = 1 << 20;
 /// it accepts megabytes at once, from a few connections whose responses are then sent before those of others, and for clients
 /// that may never read them.
 const UNSENT_BYTES: u32 = 512 << 10;
-/// The same for bytes that it sends without copying. They take no memory of their own.
+/// The same for bytes that it sends without copying. As long as they are cached, they take no memory of their own.
 const UNSENT_UNCOPIED_BYTES: u32 = 1 << 20;
 
 /// A TCP stream with a monitor.
@@ -56,25 +57,17 @@ impl Socket {
         }
     }
 
-    /// Writes parts of which the one at `sendable` is sent by the kernel without copying it: those before it, or else that one.
+    /// Writes buffers of which the kernel sends one without copying it, the first such at `first`.
     fn poll_send(
         &self,
         cx: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-        sendable: usize,
+        buffers: &[IoSlice<'_>],
+        first: usize,
     ) -> Poll<io::Result<usize>> {
-        let (before, rest) = parts.split_at_checked(sendable).unwrap_or((parts, &[]));
-        let write = || {
-            if let ([], [part, ..]) = (before, rest) {
-                return memory_file::send(part, &self.stream);
-            }
-            // The kernel waits for what follows, and sends both in one segment.
-            let flags = SendFlags::MORE | SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            Ok(sendmsg(&self.stream, before, &mut SendAncillaryBuffer::default(), flags)?)
-        };
         loop {
             ready!(self.stream.poll_write_ready(cx))?;
-            match self.stream.try_io(Interest::WRITABLE, write) {
+            let send = || memory_file::send(buffers, first, &self.stream);
+            match self.stream.try_io(Interest::WRITABLE, send) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 written => return Poll::Ready(written),
             }
@@ -123,14 +116,14 @@ impl AsyncWrite for Socket {
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
+        buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let result = if let Some(sendable) = parts.iter().position(|part| memory_file::is_sendable(part)) {
+        let result = if let Some(first) = memory_file::first_sendable(buffers) {
             self.limit_unsent(UNSENT_UNCOPIED_BYTES);
-            self.poll_send(cx, parts, sendable)
+            self.poll_send(cx, buffers, first)
         } else {
             self.limit_unsent(UNSENT_BYTES);
-            Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+            Pin::new(&mut self.stream).poll_write_vectored(cx, buffers)
         };
         self.record(result)
     }

@@ -25,7 +25,8 @@ pub struct CacheOptions {
     #[serde(with = "crate::units::size")]
     pub node_size: u64,
     /// Stored values, or parts of them, as they are stored: up to 256 KiB each, of remote mounts whose values may be older than a
-    /// request up to 1 MiB. A quarter is for those of local mounts of 1 to 8 MiB that are requested often. An eighth is for the last known versions of values of mounts whose `freshness` has `stale`.
+    /// request up to 1 MiB. An eighth is for the last known versions of values of mounts whose `freshness` has `stale`. Of the
+    /// rest, a quarter is for values of 1 to 8 MiB of local mounts that are requested often.
     #[serde(with = "crate::units::size")]
     pub value_size: u64,
     /// Chunks that were re-encoded for `/rechunk` and `/pyramid`.

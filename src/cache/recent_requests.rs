@@ -28,15 +28,17 @@ impl RecentRequests {
         self.record(request) > 1
     }
 
-    /// Records a request, and returns how often it was made recently, this time included. After 15 times it begins with 1 again.
+    /// Records a request, and returns how often it was made recently, this time included. After 15 comes 2, and so on again.
     #[must_use]
     pub fn record<R: Hash + ?Sized>(&self, request: &R) -> u64 {
         let hash = self.hasher.hash_one(request);
         let index = usize::try_from((hash >> 4) % ENTRIES as u64).unwrap_or_default();
         let Some(entry) = self.entries.get(index) else { return 1 };
         let next = |last: u64| match last & COUNT {
-            count if last | COUNT == hash | COUNT && count > 0 && count < COUNT => last + 1,
-            _ => hash & !COUNT | 1,
+            0 => hash & !COUNT | 1,
+            _ if last | COUNT != hash | COUNT => hash & !COUNT | 1,
+            COUNT => hash & !COUNT | 2,
+            _ => last + 1,
         };
         // The closure never refuses.
         let last = entry.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
@@ -73,10 +75,10 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_counted_and_after_fifteen_times_from_one_again() {
+    fn a_request_is_counted_and_stays_a_repeated_one() {
         let recent = RecentRequests::new();
         let counted: Vec<u64> = (0..32).map(|_| recent.record(&("a", 1))).collect();
-        let expected: Vec<u64> = (1..=15).chain(1..=15).chain(1..=2).collect();
+        let expected: Vec<u64> = (1..=15).chain(2..=15).chain(2..=4).collect();
         assert_eq!(counted, expected);
         assert_eq!(recent.record(&("a", 2)), 1);
     }

@@ -33,8 +33,10 @@ const LARGEST_OF_NEAR_STORE: u64 = 256 << 10;
 /// Of a remote store: what a streamed response is charged for (`http.streamed_response_size`), since the whole is in memory once.
 const LARGEST_OF_REMOTE_STORE: u64 = 1 << 20;
 
-/// The part of the capacity, 1/n, that long values take at most, with those that are evicted and still being sent.
+/// The part of the capacity, 1/n, that long values take at most,
 const LONG_SHARE: u64 = 4;
+/// and the part of that, 1/n, for values that were evicted and are still being sent.
+const EVICTED_SHARE: u64 = 4;
 /// A long value takes at most this part, 1/n, of the memory for cached ones.
 const LONGEST_SHARE: u64 = 2;
 /// The most bytes that the key and the version of a value take.
@@ -52,8 +54,8 @@ struct CachedValue {
     /// When the last check began that found this version.
     validated: Mutex<Instant>,
     watch: ChangeWatch,
-    /// Whether it is one of [`LongValues`].
-    is_long: bool,
+    /// Whether [`LongValues`] accounts for its memory.
+    is_accounted: bool,
 }
 
 /// The values of all mounts.
@@ -76,8 +78,7 @@ impl CachedValues {
         let long = capacity_bytes / LONG_SHARE;
         Self {
             small: WeightedCache::new(capacity_bytes - long, weigh),
-            // A quarter is for values that are evicted and still being sent.
-            long: WeightedCache::with_largest(long - long / 4, LONGEST_SHARE, weigh),
+            long: WeightedCache::with_largest(long - long / EVICTED_SHARE, LONGEST_SHARE, weigh),
             long_values: LongValues::new(long),
         }
     }
@@ -143,7 +144,6 @@ impl ValueCache {
 
 impl Evictable for ValueCache {
     fn usage(&self) -> Vec<(CacheKind, CacheUsage)> {
-        // Both are searched; only reads that either could cache are counted as misses, once.
         vec![(CacheKind::Value, self.values.small.usage().and(self.values.long.usage()))]
     }
 
@@ -187,7 +187,7 @@ impl CachedStore {
             CachePolicy::Always => self.is_current(key, &cached),
             _ => self.was_current(key, &cached),
         };
-        if !is_fresh && cached.is_long {
+        if !is_fresh && cached.is_accounted {
             // Its memory is for others.
             self.values.long.remove(&part);
         }
@@ -249,34 +249,40 @@ impl CachedStore {
         }
     }
 
+    /// Whether a value that was read may be copied to the memory of long values.
+    fn may_be_copied(&self, key: &StoreKey, value: &Value) -> bool {
+        LongValues::copies(value.len())
+            && self.values.long.fits(value.len() + LONG_OVERHEAD_BYTES)
+            && self.inner.capabilities().near
+            && self.can_revalidate(key, &value.info.version)
+    }
+
     /// Begins to copy a long value that is requested often.
     fn copy_if_hot(&self, key: &StoreKey, range: ByteRange, value: &Value) {
-        let length = value.len();
-        if !LongValues::is_long(length)
-            || !self.values.long.fits(length + LONG_OVERHEAD_BYTES)
-            || !self.inner.capabilities().near
-            || !self.can_revalidate(key, &value.info.version)
-        {
+        if !self.may_be_copied(key, value) {
             return;
         }
-        let part = self.part_key(key, range);
+        self.values.long.add_misses(1);
+        let (part, length) = (self.part_key(key, range), value.len());
         if !self.values.long_values.is_hot(&part) {
             return;
         }
         let (inner, values) = (Arc::clone(&self.inner), Arc::clone(&self.values));
         let (info, found) = (value.info.clone(), value.range.clone());
-        tokio::spawn(async move {
+        let copy = async move {
             let (validated, since) = (Mutex::new(Instant::now()), values.long.generation());
             match values.long_values.copy(&*inner, &part.1, range, &info.version, length).await {
                 Ok(Some(bytes)) => {
                     let watch = ChangeWatch::new(1);
-                    let copied = CachedValue { info, range: found, bytes, validated, watch, is_long: true };
+                    let copied =
+                        CachedValue { info, range: found, bytes, validated, watch, is_accounted: true };
                     values.long.insert(&part, &Arc::new(copied), since);
                 }
                 Ok(None) => {}
                 Err(error) => tracing::debug!(key = %part.1, %error, "a long value was not cached"),
             }
-        });
+        };
+        tokio::spawn(copy.in_current_span());
     }
 
     /// The value as the backend has it, or as the last lookup found it.
@@ -359,7 +365,7 @@ impl CachedValue {
     fn value(&self) -> Value {
         let (info, range) = (self.info.clone(), self.range.clone());
         let value = Value::cached(info, range, ValueBody::Bytes(self.bytes.clone()));
-        Value { is_accounted: self.is_long, ..value }
+        Value { is_accounted: self.is_accounted, ..value }
     }
 }
 
@@ -408,7 +414,7 @@ impl Store for CachedStore {
                     ValueBody::Stream(_) => Box::pin(value.bytes(self.largest)).await?,
                 };
                 let (validated, watch) = (Mutex::new(validated), ChangeWatch::new(1));
-                let cached = CachedValue { info, range: part, bytes, validated, watch, is_long: false };
+                let cached = CachedValue { info, range: part, bytes, validated, watch, is_accounted: false };
                 let value = Value { is_cached: false, ..cached.value() };
                 self.values.small.insert(&self.part_key(key, range), &Arc::new(cached), since);
                 Ok(Some(value))

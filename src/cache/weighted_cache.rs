@@ -145,6 +145,8 @@ where
                 purged += 1;
             }
         }
+        // Until then, moka keeps what was removed in memory.
+        self.cache.run_pending_tasks();
         purged
     }
 
@@ -220,9 +222,10 @@ where
         }
     }
 
-    /// Removes an entry that is of no use any more.
+    /// Removes an entry that is of no use any more, and frees its memory.
     pub(crate) fn remove(&self, key: &K) {
         self.cache.invalidate(key);
+        self.cache.run_pending_tasks();
     }
 
     /// Removes every other entry, however often it is used, because the memory is needed for something else.

@@ -300,7 +300,7 @@ impl Value {
     }
 
     /// The body, collected: refuses, before reading, one that is longer than `limit_bytes`, and checks that it is
-    /// exactly as long as [`Value::range`] promises.
+    /// exactly as long as [`Value::range`] promises. The caller may keep it, so bytes that a cache accounts for are copied.
     ///
     /// # Errors
     /// [`StoreError::ValueTooLarge`], [`StoreError::WrongLength`], or the body's own error.
@@ -311,6 +311,7 @@ impl Value {
             return Err(too_large);
         };
         let bytes = match self.body {
+            ValueBody::Bytes(bytes) if self.is_accounted => Bytes::copy_from_slice(&bytes),
             ValueBody::Bytes(bytes) => bytes,
             ValueBody::Stream(mut stream) => {
                 let Some(first) = stream.try_next().await? else {

@@ -15,15 +15,18 @@ use tokio::net::TcpStream;
 use zarrd::cache::ValueCache;
 use zarrd::http::{HttpOptions, Peer};
 use zarrd::services::Mount;
-use zarrd::store::{CachePolicy, LocalOptions, LocalStore};
+use zarrd::store::{CachePolicy, LocalOptions, LocalStore, SharedStore};
 
 use crate::support::client;
+use crate::support::encode::Codec;
+use crate::support::hierarchy::Array;
 use crate::support::process::{Running, zarrd};
 use crate::support::server::Server;
 use crate::support::stamped::{Dice, number_of, value};
 
 const KEY: &str = "a/b";
-const BYTES: usize = 4 << 20;
+/// Not whole pages.
+const BYTES: usize = (4 << 20) - 100;
 /// Of a part in the middle.
 const PART: std::ops::Range<usize> = 1_000_001..3_500_000;
 
@@ -113,6 +116,34 @@ async fn values_that_are_still_being_sent_count_against_the_memory_of_long_value
     until_cached(&server, keys[3]).await;
 }
 
+#[tokio::test]
+async fn elements_that_are_read_from_a_long_value_hold_none_of_its_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let store: SharedStore = Arc::new(
+        LocalStore::open(directory.path(), &LocalOptions { writable: true, ..LocalOptions::default() })
+            .unwrap(),
+    );
+    // Its chunks are stored as they are decoded.
+    let array = Array::of(&[3, 1024, 1024]).chunks(&[1, 1024, 1024]).codecs([Codec::Bytes { big: false }]);
+    let array = array.random(5, &[]);
+    let model = array.store(&store, "raw").await;
+    let keys = [0, 1, 2].map(|at| format!("raw/{}", array.chunk_key(&[at, 0, 0])));
+    let length = fs::metadata(directory.path().join(&keys[0])).unwrap().len();
+    assert!(length > 1 << 20, "{length}");
+    // There is memory for three long values.
+    let server = served(directory.path(), 4 * 3 * (length + (8 << 10)), HttpOptions::default());
+    for (at, key) in keys.iter().enumerate() {
+        until_cached(&server, key).await;
+        let chunk = array.chunk(&model, &[at, 0, 0]);
+        assert!(server.elements("m/raw", &at.to_string()).await == chunk, "chunk {at}");
+        // The elements are now in the cache of decoded chunks; the stored value is evicted.
+        fs::write(directory.path().join("new"), &chunk).unwrap();
+        fs::rename(directory.path().join("new"), directory.path().join(key)).unwrap();
+        assert!(server.get(&format!("/store/m/{key}")).await.body == chunk);
+    }
+    until_cached(&server, &keys[0]).await;
+}
+
 /// A server of the program.
 fn running(directory: &Path, arguments: &[&str]) -> Running {
     let mount = format!("m={}", directory.display());
@@ -184,6 +215,32 @@ async fn read_response(stream: &mut TcpStream) -> Vec<u8> {
     let mut body = vec![0; length.parse().unwrap()];
     stream.read_exact(&mut body).await.unwrap();
     body
+}
+
+#[tokio::test]
+async fn the_end_of_a_response_is_right_if_its_value_is_evicted_before_the_client_reads_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = running(directory.path(), &[]);
+    let client = client::client();
+    let url = format!("http://{}/store/m/{KEY}", server.address);
+    for (number, unread) in (0..).zip([150_000, 300_000, 700_000].repeat(4)) {
+        let expected = write(directory.path(), KEY, number);
+        while !client.get(&url).send().await.unwrap().headers().contains_key("cache-status") {}
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let request = format!("GET /store/m/{KEY} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut received = vec![0; BYTES - unread];
+        stream.read_exact(&mut received).await.unwrap();
+        // It is evicted when it is found to have changed.
+        write(directory.path(), KEY, number + 1000);
+        assert_eq!(
+            number_of(KEY, &client.get(&url).send().await.unwrap().bytes().await.unwrap()),
+            number + 1000
+        );
+        stream.read_to_end(&mut received).await.unwrap();
+        let head = received.windows(4).position(|end| end == b"\r\n\r\n").unwrap();
+        assert!(received[head + 4..] == expected[..], "{unread} bytes were not read");
+    }
 }
 
 #[tokio::test]

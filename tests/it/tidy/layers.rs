@@ -64,7 +64,7 @@ const SYNC: [&str; 12] = [
 /// Third-party names, and the layers that may use them. `main` stands for the binary's own files.
 const NAMES: &[(&str, &[&str])] = &[
     ("object_store", &["store"]),
-    ("libc", &["cache"]),
+    ("memmap2", &["cache"]),
     ("moka", &["cache"]),
     ("ahash", &["cache", "metrics"]),
     ("twox_hash", &["cache"]),
