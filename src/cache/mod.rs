@@ -12,7 +12,7 @@ mod disk_report;
 mod encoded;
 mod generation;
 mod long_values;
-pub mod memory_file;
+pub(crate) mod memory_file;
 mod nodes;
 mod options;
 mod recent_parts;

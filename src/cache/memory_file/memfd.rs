@@ -154,7 +154,7 @@ fn offset_of(bytes: &[u8]) -> Option<u64> {
 
 /// The first of these buffers that [`send`] sends without copying.
 #[must_use]
-pub fn first_sendable(buffers: &[IoSlice<'_>]) -> Option<usize> {
+pub(crate) fn first_sendable(buffers: &[IoSlice<'_>]) -> Option<usize> {
     buffers.iter().position(|buffer| offset_of(buffer).is_some())
 }
 
@@ -163,7 +163,7 @@ pub fn first_sendable(buffers: &[IoSlice<'_>]) -> Option<usize> {
 ///
 /// # Errors
 /// [`io::ErrorKind::WouldBlock`], and the other errors of `sendmsg`.
-pub fn send(buffers: &[IoSlice<'_>], first: usize, socket: impl AsFd) -> io::Result<usize> {
+pub(crate) fn send(buffers: &[IoSlice<'_>], first: usize, socket: impl AsFd) -> io::Result<usize> {
     let (before, rest) = buffers.split_at_checked(first).unwrap_or((buffers, &[]));
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     let copy = |buffers, flags| sendmsg(&socket, buffers, &mut SendAncillaryBuffer::default(), flags);

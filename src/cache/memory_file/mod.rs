@@ -11,8 +11,8 @@ mod unsupported;
 #[cfg(target_os = "linux")]
 pub(super) use self::memfd::FilePartWriter;
 #[cfg(target_os = "linux")]
-pub use self::memfd::{first_sendable, send};
+pub(crate) use self::memfd::{first_sendable, send};
 #[cfg(not(target_os = "linux"))]
 pub(super) use self::unsupported::NoWriter as FilePartWriter;
 #[cfg(not(target_os = "linux"))]
-pub use self::unsupported::{first_sendable, send};
+pub(crate) use self::unsupported::{first_sendable, send};

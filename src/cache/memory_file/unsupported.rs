@@ -35,7 +35,7 @@ impl NoWriter {
 
 /// None is.
 #[must_use]
-pub fn first_sendable(_buffers: &[IoSlice<'_>]) -> Option<usize> {
+pub(crate) fn first_sendable(_buffers: &[IoSlice<'_>]) -> Option<usize> {
     None
 }
 
@@ -43,6 +43,6 @@ pub fn first_sendable(_buffers: &[IoSlice<'_>]) -> Option<usize> {
 ///
 /// # Errors
 /// Always.
-pub fn send<S>(_buffers: &[IoSlice<'_>], _first: usize, _socket: S) -> io::Result<usize> {
+pub(crate) fn send<S>(_buffers: &[IoSlice<'_>], _first: usize, _socket: S) -> io::Result<usize> {
     Err(io::ErrorKind::Unsupported.into())
 }
