@@ -83,6 +83,9 @@ impl FilePartWriter {
         while !rest.is_empty() {
             let next = rest.get(..COPY_BYTES).unwrap_or(rest);
             let written = pwrite(self.span.file, next, self.span.start + self.written)?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
             self.written += written as u64;
             rest = rest.get(written..).unwrap_or_default();
             tokio::task::yield_now().await;
