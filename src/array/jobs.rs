@@ -13,7 +13,7 @@ pub(super) struct JobPart {
     /// Its position in the list of requested ranges.
     pub(super) position: usize,
     pub(super) encoded: Bytes,
-    /// Whether its fetch has other parts too.
+    /// Whether its fetch has other parts too, or a cache accounts for the bytes.
     pub(super) shared: bool,
 }
 
@@ -36,8 +36,8 @@ pub(super) fn jobs(parts: impl Iterator<Item = JobPart>, decoded_bytes: u64) -> 
     jobs
 }
 
-/// Decodes one part of a fetch. Elements that are the encoded bytes themselves are copied out of a shared fetch: otherwise
-/// one cached chunk would keep all bytes of the fetch in memory.
+/// Decodes one part of a fetch. Elements that are the encoded bytes themselves are copied out of shared ones: otherwise one cached
+/// chunk would keep all bytes of the fetch in memory, or those that a cache accounts for.
 pub(super) fn decode(chain: &CodecChain, encoded: Bytes, shared: bool) -> Result<Elements, CodecError> {
     if !shared {
         return chain.decode(encoded);

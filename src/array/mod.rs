@@ -13,7 +13,7 @@
 //! and copies it. `chunk_reader` does these steps for a single chunk; `resolve` goes through shard indexes, `partial_chunk`
 //! decides to decode some rows in place of a whole chunk, and `segment_buffer` holds the elements that chunks are copied to.
 //! `stripes` divides a large copy among several threads.
-//! [`DirectSource`] fetches and decodes.
+//! [`DirectSource`] fetches and decodes; `range_load` does it for the inner chunks of a shard.
 //!
 //! # Answers from memory without suspending
 //!
@@ -58,6 +58,7 @@ mod open;
 mod partial_chunk;
 mod pieces;
 mod plan;
+mod range_load;
 mod read;
 mod read_context;
 mod reduced;

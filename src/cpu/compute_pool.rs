@@ -26,7 +26,8 @@ const LONG_DOCUMENT_BYTES: u64 = 256 << 10;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ComputePoolOptions {
-    /// Threads that decode and render. 0: one for each core.
+    /// Threads that decode and render. 0: one for each core. If there is one for each core that the process may use, each wakes up on a
+    /// core of its own.
     pub threads: usize,
 }
 

@@ -8,6 +8,7 @@
 
 mod compute_pool;
 mod drop_on_pool;
+mod home_core;
 mod pool;
 
 pub(crate) use compute_pool::expect_pool_for;

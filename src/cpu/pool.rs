@@ -2,7 +2,8 @@
 //!
 //! A thread without a task sleeps at once: tasks are long compared to a wake-up, and threads that spin would take the cores
 //! from the threads that bring tasks. A new task wakes the thread that fell asleep last, because its data is still in the
-//! caches of its core, and the next task most often goes on with that data. A task that panics ends alone.
+//! caches of its core, and the next task most often goes on with that data. Threads that are woken together run on different cores
+//! ([`HomeCore`]). A task that panics ends alone.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -10,6 +11,8 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+
+use super::home_core::HomeCore;
 
 thread_local! {
     static ON_POOL_THREAD: Cell<bool> = const { Cell::new(false) };
@@ -30,6 +33,8 @@ struct PoolState {
     queue: Mutex<Queue>,
     /// One per thread, to wake it.
     wake_ups: Box<[Condvar]>,
+    /// One per thread, or none.
+    home_cores: Vec<HomeCore>,
 }
 
 struct Queue {
@@ -47,7 +52,8 @@ impl Pool {
     pub(super) fn start(threads: usize) -> io::Result<Self> {
         let queue = Queue { tasks: VecDeque::new(), asleep: Vec::with_capacity(threads), is_closed: false };
         let wake_ups = (0..threads).map(|_| Condvar::new()).collect();
-        let pool = Self(Arc::new(PoolState { queue: Mutex::new(queue), wake_ups }));
+        let home_cores = HomeCore::of_threads(threads);
+        let pool = Self(Arc::new(PoolState { queue: Mutex::new(queue), wake_ups, home_cores }));
         for number in 0..threads {
             let shared = Arc::clone(&pool.0);
             thread::Builder::new().name(format!("cpu-{number}")).spawn(move || shared.run_tasks(number))?;
@@ -86,13 +92,26 @@ impl PoolState {
 
     /// Waits for a task; `None` once there will be no more.
     fn next(&self, number: usize) -> Option<Task> {
+        let home = self.home_cores.get(number);
+        let mut is_home = false;
         let mut queue = self.lock();
         loop {
             if let Some(task) = queue.tasks.pop_front() {
+                drop(queue);
+                if is_home {
+                    home.inspect(|home| home.leave());
+                }
                 return Some(task);
             }
             if queue.is_closed {
                 return None;
+            }
+            if !is_home {
+                drop(queue);
+                home.inspect(|home| home.enter());
+                is_home = true;
+                queue = self.lock();
+                continue;
             }
             queue.asleep.push(number);
             let is_asleep = |queue: &mut Queue| queue.asleep.contains(&number) && !queue.is_closed;

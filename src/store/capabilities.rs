@@ -30,11 +30,11 @@ impl Capabilities {
         sole_writer: false,
         no_late_writes: false,
     };
-    /// Files of this machine. There is no latency to save by longer reads, and what is read first is decoded while the
-    /// rest is read.
+    /// Files of this machine. There is no latency to save by longer reads; and several threads read and decode short ones, while they
+    /// are in the caches of their cores.
     pub const LOCAL: Self = Self {
         near: true,
-        max_coalesced_bytes: Some(1 << 20),
+        max_coalesced_bytes: Some(512 << 10),
         sole_writer: true,
         no_late_writes: true,
         ..Self::REMOTE

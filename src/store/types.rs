@@ -305,20 +305,33 @@ impl Value {
     /// # Errors
     /// [`StoreError::ValueTooLarge`], [`StoreError::WrongLength`], or the body's own error.
     pub async fn bytes(self, limit_bytes: u64) -> Result<Bytes, StoreError> {
+        let (bytes, is_accounted) = self.borrowed_bytes(limit_bytes).await?;
+        Ok(if is_accounted { Bytes::copy_from_slice(&bytes) } else { bytes })
+    }
+
+    /// As [`Value::bytes`], for a caller that is soon done with them. Returns also whether a cache accounts for them: then they are not
+    /// copied, and must not be kept.
+    ///
+    /// # Errors
+    /// As [`Value::bytes`].
+    pub async fn borrowed_bytes(self, limit_bytes: u64) -> Result<(Bytes, bool), StoreError> {
         let length = self.len();
         let too_large = StoreError::ValueTooLarge { size: length, limit: limit_bytes };
         let (true, Ok(capacity)) = (length <= limit_bytes, usize::try_from(length)) else {
             return Err(too_large);
         };
         let bytes = match self.body {
-            ValueBody::Bytes(bytes) if self.is_accounted => Bytes::copy_from_slice(&bytes),
             ValueBody::Bytes(bytes) => bytes,
             ValueBody::Stream(mut stream) => {
                 let Some(first) = stream.try_next().await? else {
-                    return if length == 0 { Ok(Bytes::new()) } else { Err(StoreError::WrongLength) };
+                    return if length == 0 {
+                        Ok((Bytes::new(), false))
+                    } else {
+                        Err(StoreError::WrongLength)
+                    };
                 };
                 if first.len() == capacity && stream.try_next().await?.is_none() {
-                    return Ok(first);
+                    return Ok((first, false));
                 }
                 let mut bytes = BytesMut::with_capacity(capacity);
                 bytes.extend_from_slice(&first);
@@ -331,7 +344,7 @@ impl Value {
                 bytes.freeze()
             }
         };
-        if bytes.len() == capacity { Ok(bytes) } else { Err(StoreError::WrongLength) }
+        if bytes.len() == capacity { Ok((bytes, self.is_accounted)) } else { Err(StoreError::WrongLength) }
     }
 
     /// The same value under the version that the caller requested, which is equal to its own unless it is unsettled.

@@ -85,6 +85,7 @@ mod nodes;
 mod numcodecs;
 mod observability;
 mod pages;
+mod parallel_reads;
 mod partial;
 mod partial_many;
 mod pitfalls;

@@ -24,6 +24,8 @@ pub struct Counting {
     inner: SharedStore,
     is_remote: bool,
     reads: Mutex<Vec<(String, Range<u64>)>>,
+    /// The names of the threads that asked for them.
+    threads: Mutex<Vec<String>>,
     /// Reads of chunks wait for a permit each.
     gate: Semaphore,
     failing: AtomicBool,
@@ -68,6 +70,7 @@ impl Counting {
             most: AtomicUsize::new(0),
             lists: AtomicUsize::new(0),
             reads: Mutex::default(),
+            threads: Mutex::default(),
             gate: Semaphore::new(OPEN),
             failing: AtomicBool::new(false),
             failures: AtomicUsize::new(0),
@@ -111,6 +114,11 @@ impl Counting {
         self.reads.lock().unwrap().iter().map(|(_, range)| range.clone()).collect()
     }
 
+    /// The names of the threads that read chunks, in the order of the reads.
+    pub fn threads(&self) -> Vec<String> {
+        self.threads.lock().unwrap().clone()
+    }
+
     /// The keys of chunks that were read, in order.
     pub fn keys(&self) -> Vec<String> {
         self.reads.lock().unwrap().iter().map(|(key, _)| key.clone()).collect()
@@ -124,6 +132,7 @@ impl Counting {
     /// Resets all counts.
     pub fn reset(&self) {
         self.reads.lock().unwrap().clear();
+        self.threads.lock().unwrap().clear();
         self.asked.lock().unwrap().clear();
         for counter in [&self.most, &self.lists, &self.heads, &self.blind, &self.documents] {
             counter.store(0, SeqCst);
@@ -259,6 +268,8 @@ impl Store for Counting {
         let size = self.inner.head(key).await?.map_or(0, |info| info.size);
         let read = range.resolve(size).unwrap_or(0..0);
         self.reads.lock().unwrap().push((key.to_string(), read));
+        let thread = std::thread::current().name().unwrap_or_default().to_owned();
+        self.threads.lock().unwrap().push(thread);
         if if_match.is_none() {
             self.blind.fetch_add(1, SeqCst);
         }
