@@ -6,12 +6,11 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::Instrument;
 
 use super::chunk_source::{ChunkSource, FetchBudget};
 use super::error::ArrayError;
+use super::fetching::{FetchOptions, Fetching, read_range, undecodable};
 use super::jobs::decode;
 use super::range_load::RangeLoad;
 use super::read_context::ReadContext;
@@ -21,92 +20,17 @@ use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex, Sharded};
 use crate::cpu::ComputePool;
 use crate::store::{ByteRange, StoreError, Value};
 
-/// How ranges of stored values are fetched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FetchOptions {
-    /// Ranges of one value with at most this many bytes between them are merged into one.
-    #[serde(with = "crate::units::size")]
-    pub max_coalesce_gap: u64,
-    /// Size of a merged range.
-    #[serde(with = "crate::units::size")]
-    pub max_coalesce_size: u64,
-    /// Store operations in flight for one request: lookups of chunks, and fetches.
-    pub max_concurrency: usize,
-    /// Memory for bytes that are being fetched and decoded, for all requests together.
-    #[serde(with = "crate::units::size")]
-    pub inflight_size: u64,
-}
-
-impl Default for FetchOptions {
-    fn default() -> Self {
-        Self {
-            max_coalesce_gap: 4 << 10,
-            max_coalesce_size: 16 << 20,
-            max_concurrency: 32,
-            inflight_size: 512 << 20,
-        }
-    }
-}
-
 /// A source that fetches and decodes chunks, and caches nothing. Clones share its budget.
 #[derive(Clone, Debug)]
 pub struct DirectSource {
-    pub(super) cpu: ComputePool,
-    pub(super) options: FetchOptions,
-    /// A permit for each KiB that may be in flight.
-    budget: Arc<Semaphore>,
-    budget_kib: u32,
+    fetching: Fetching,
 }
 
 impl DirectSource {
     /// A source with a budget of its own.
     #[must_use]
     pub fn new(cpu: ComputePool, options: FetchOptions) -> Self {
-        let budget_kib = u32::try_from(options.inflight_size >> 10).unwrap_or(u32::MAX).max(1);
-        let permits =
-            usize::try_from(budget_kib).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
-        Self { cpu, options, budget: Arc::new(Semaphore::new(permits)), budget_kib }
-    }
-
-    /// Waits until this many bytes may be in flight. A request larger than the budget waits for all of it.
-    pub(super) async fn reserve(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
-        let kib = u32::try_from(bytes >> 10).unwrap_or(u32::MAX).clamp(1, self.budget_kib);
-        // The semaphore is never closed.
-        Arc::clone(&self.budget).acquire_many_owned(kib).await.ok()
-    }
-
-    /// Reads exactly one range of a value at its version. Returns also whether its bytes are shared with others, so that they must not be
-    /// kept.
-    pub(super) async fn read(
-        value: &StoredValue,
-        range: Range<u64>,
-        context: &ReadContext,
-    ) -> Result<(Bytes, bool), ArrayError> {
-        let length = range.end - range.start;
-        let _permit = context.acquire_fetch_permit().await;
-        let start = Instant::now();
-        let bytes = async {
-            if length == 0 {
-                return Ok((Bytes::new(), false));
-            }
-            let whole = range == (0..value.info.size);
-            let requested = if whole { ByteRange::Whole } else { ByteRange::Bounded(range.start, range.end) };
-            let found = value.store.get(&value.key, requested, value.info.version.pin()).await?;
-            // The value existed at the lookup of its version, so its absence is a change.
-            let found = found.ok_or(StoreError::VersionChanged)?;
-            if found.info.version != value.info.version {
-                return Err(StoreError::VersionChanged);
-            }
-            if found.range != range {
-                return Err(StoreError::WrongLength);
-            }
-            found.borrowed_bytes(length).await
-        };
-        let bytes =
-            bytes.instrument(tracing::trace_span!(target: "zarrd::span", "fetch", bytes = length)).await;
-        context.add_fetch_time(start);
-        bytes.map_err(|source| ArrayError::Store { key: value.key.clone(), source })
+        Self { fetching: Fetching::new(cpu, options) }
     }
 
     /// Reads what every request needs of a chunk, at whatever version is stored: all of it, or the index of a shard. The bytes
@@ -161,7 +85,7 @@ impl DirectSource {
         encoded: Bytes,
     ) -> Result<Arc<ShardIndex>, ArrayError> {
         let (bound, shard_bytes) = (Arc::clone(chain), shard.end.saturating_sub(shard.start));
-        let index = self.cpu.run_or_inline(encoded.len() as u64, move || match bound.sharding() {
+        let index = self.fetching.cpu.run_or_inline(encoded.len() as u64, move || match bound.sharding() {
             Some(sharding) => sharding.decode_index(&encoded, shard_bytes),
             None => Err(CodecError::corrupt("sharding_indexed", "the chain has no sharding codec")),
         });
@@ -178,26 +102,20 @@ impl DirectSource {
         shared: bool,
     ) -> Result<Elements, ArrayError> {
         let (bound, bytes) = (Arc::clone(chain), chain.working_bytes().max(encoded.len() as u64));
-        let decoded = self.cpu.run_or_inline(bytes, move || decode(&bound, encoded, shared));
+        let decoded = self.fetching.cpu.run_or_inline(bytes, move || decode(&bound, encoded, shared));
         let decoded = decoded.instrument(tracing::trace_span!(target: "zarrd::span", "decode")).await;
         decoded?.map_err(|source| undecodable(value, part, source))
     }
 }
 
-pub(super) fn undecodable(value: &StoredValue, part: &Range<u64>, source: CodecError) -> ArrayError {
-    ArrayError::Chunk { key: value.key.clone(), start: part.start, end: part.end, source }
-}
-
 #[async_trait]
 impl ChunkSource for DirectSource {
     fn concurrency(&self) -> usize {
-        self.options.max_concurrency
+        self.fetching.options.max_concurrency
     }
 
     fn budget(&self) -> Option<FetchBudget> {
-        let limit_bytes = u64::from(self.budget_kib) << 10;
-        let free_bytes = (self.budget.available_permits() as u64) << 10;
-        Some(FetchBudget { limit_bytes, in_flight_bytes: limit_bytes.saturating_sub(free_bytes) })
+        Some(self.fetching.budget())
     }
 
     async fn fetch_or_lookup(
@@ -208,7 +126,7 @@ impl ChunkSource for DirectSource {
     ) -> Result<ChunkLookup, ArrayError> {
         // The stored size is not known; the decoded size is a safe estimate.
         let bytes = chain.sharding().map_or(chain.working_bytes(), Sharded::index_bytes);
-        let _permit = self.reserve(bytes.saturating_mul(2)).await;
+        let _permit = self.fetching.reserve(bytes.saturating_mul(2)).await;
         let read = Self::read_speculatively(key, chain, context);
         let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));
         let Some((value, encoded)) = read.await? else {
@@ -233,7 +151,7 @@ impl ChunkSource for DirectSource {
         context: &Arc<ReadContext>,
     ) -> Vec<Result<Elements, ArrayError>> {
         let load = RangeLoad {
-            source: self.clone(),
+            fetching: self.fetching.clone(),
             value: Arc::clone(value),
             chain: Arc::clone(chain),
             ranges: ranges.into(),
@@ -253,8 +171,8 @@ impl ChunkSource for DirectSource {
         let shard_bytes = shard.end.saturating_sub(shard.start);
         let index = sharding.index_range(shard_bytes).map_err(|source| undecodable(value, &shard, source))?;
         let range = shard.start + index.start..shard.start + index.end;
-        let _permit = self.reserve(sharding.index_bytes().saturating_mul(2)).await;
-        let (encoded, _) = Self::read(value, range, context).await?;
+        let _permit = self.fetching.reserve(sharding.index_bytes().saturating_mul(2)).await;
+        let (encoded, _) = read_range(value, range, context).await?;
         self.decode_index(value, chain, shard, encoded).await
     }
 }

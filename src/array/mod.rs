@@ -13,7 +13,7 @@
 //! and copies it. `chunk_reader` does these steps for a single chunk; `resolve` goes through shard indexes, `partial_chunk`
 //! decides to decode some rows in place of a whole chunk, and `segment_buffer` holds the elements that chunks are copied to.
 //! `stripes` divides a large copy among several threads.
-//! [`DirectSource`] fetches and decodes; `range_load` does it for the inner chunks of a shard.
+//! [`DirectSource`] fetches and decodes; `range_load` does it for the inner chunks of a shard, and `fetching` has what both need.
 //!
 //! # Answers from memory without suspending
 //!
@@ -49,6 +49,7 @@ mod dependencies;
 mod dependent;
 mod direct;
 mod error;
+mod fetching;
 mod from_memory;
 mod gather_plan;
 mod gathered;
@@ -76,8 +77,9 @@ pub use bound_array::Array;
 pub use chunk_source::{ChunkLocation, ChunkSource, FetchBudget};
 pub use declared::{Declared, DeclaredArrays};
 pub use dependencies::Dependencies;
-pub use direct::{DirectSource, FetchOptions};
+pub use direct::DirectSource;
 pub use error::ArrayError;
+pub use fetching::FetchOptions;
 pub use node::{AbsentId, LoadFuture, NodeCache, NodeId, OpenNode, RenderedText, TextFuture, TextId};
 pub use open::{CachedLookup, NodeOpener};
 pub use pieces::{Pieces, Sampling};

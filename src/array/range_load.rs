@@ -10,8 +10,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
 use super::coalesce::{Fetch, coalesce};
-use super::direct::{DirectSource, undecodable};
 use super::error::ArrayError;
+use super::fetching::{Fetching, read_range, undecodable};
 use super::jobs::{JobPart, decode, jobs};
 use super::read_context::ReadContext;
 use super::stored::StoredValue;
@@ -29,7 +29,7 @@ type Decoded = Vec<(usize, Result<Elements, ArrayError>)>;
 /// A load of byte ranges of one value, each of which is a chunk.
 #[derive(Clone)]
 pub(super) struct RangeLoad {
-    pub(super) source: DirectSource,
+    pub(super) fetching: Fetching,
     pub(super) value: Arc<StoredValue>,
     pub(super) chain: Arc<CodecChain>,
     pub(super) ranges: Arc<[Range<u64>]>,
@@ -57,28 +57,33 @@ impl RangeLoad {
     /// The elements of each range, in the order of the ranges.
     pub(super) async fn run(self) -> Vec<Result<Elements, ArrayError>> {
         let mut elements = self.check_lengths();
-        let fetches = self.fetches(&elements);
-        let concurrency = self.source.options.max_concurrency.clamp(1, fetches.len().max(1));
-        let is_read_on_pool = self.is_read_on_pool(&fetches);
-        let fetches = stream::iter(fetches);
-        let mut decoded = if is_read_on_pool {
-            fetches
+        let mut fetches = self.fetches(&elements);
+        let concurrency = self.fetching.options.max_concurrency.clamp(1, fetches.len().max(1));
+        let mut put = |decoded: Decoded| {
+            for (position, outcome) in decoded {
+                elements[position] = Some(outcome);
+            }
+        };
+        if self.is_read_on_pool(&fetches) {
+            let mut decoded = stream::iter(fetches)
                 .map(|fetch| self.clone().fetch_and_decode_on_pool(fetch))
-                .buffer_unordered(concurrency)
-                .boxed()
+                .buffer_unordered(concurrency);
+            while let Some(decoded) = decoded.next().await {
+                put(decoded);
+            }
+        } else if fetches.len() == 1 {
+            let fetched = self.fetch(fetches.remove(0)).await;
+            put(self.decode(vec![fetched], Threads::Any).await);
         } else {
             // Fetches that are ready at the same time, as from a file in memory, take one hop to the threads that decode.
-            fetches
+            let mut decoded = stream::iter(fetches)
                 .map(|fetch| self.fetch(fetch))
                 .buffer_unordered(concurrency)
                 .ready_chunks(concurrency)
                 .map(|fetched| self.decode(fetched, Threads::Any))
-                .buffer_unordered(concurrency)
-                .boxed()
-        };
-        while let Some(decoded) = decoded.next().await {
-            for (position, outcome) in decoded {
-                elements[position] = Some(outcome);
+                .buffer_unordered(concurrency);
+            while let Some(decoded) = decoded.next().await {
+                put(decoded);
             }
         }
         // Every position is in exactly one fetch.
@@ -98,7 +103,7 @@ impl RangeLoad {
 
     /// The fetches of the ranges that have no error yet.
     fn fetches(&self, elements: &[Option<Result<Elements, ArrayError>>]) -> Vec<Fetch> {
-        let options = &self.source.options;
+        let options = &self.fetching.options;
         let longest = self.value.store.capabilities().max_coalesced_bytes;
         let longest = longest.map_or(options.max_coalesce_size, |most| most.min(options.max_coalesce_size));
         let mut fetches = coalesce(&self.ranges, options.max_coalesce_gap, longest);
@@ -120,7 +125,7 @@ impl RangeLoad {
 
     /// Fetches and decodes one range on a thread of the pool.
     async fn fetch_and_decode_on_pool(self, fetch: Fetch) -> Decoded {
-        let (cpu, positions) = (self.source.cpu.clone(), fetch.positions.clone());
+        let (cpu, positions) = (self.fetching.cpu.clone(), fetch.positions.clone());
         let work = async move {
             let fetched = self.fetch(fetch).await;
             self.decode(vec![fetched], Threads::This).await
@@ -130,15 +135,15 @@ impl RangeLoad {
 
     /// Fetches one range.
     async fn fetch(&self, fetch: Fetch) -> Fetched {
-        let Self { source, value, chain, ranges, context } = self;
+        let Self { fetching, value, chain, ranges, context } = self;
         let fetched = fetch.range.end - fetch.range.start;
         let parts = fetch.positions.len() as u64;
         let decoded = chain.decoded_bytes().saturating_mul(parts);
         // Intermediate results of a part are freed with it, so at most one part per thread has them.
         let beside = chain.working_bytes() - chain.decoded_bytes();
-        let working = beside.saturating_mul(parts.min(source.cpu.threads() as u64));
-        let permit = source.reserve(fetched.saturating_add(decoded).saturating_add(working)).await;
-        let bytes = DirectSource::read(value, fetch.range.clone(), context).await;
+        let working = beside.saturating_mul(parts.min(fetching.cpu.threads() as u64));
+        let permit = fetching.reserve(fetched.saturating_add(decoded).saturating_add(working)).await;
+        let bytes = read_range(value, fetch.range.clone(), context).await;
         let part = |position: usize, bytes: &Bytes, shared: bool| {
             let range = ranges.get(position).cloned().unwrap_or_default();
             let offset = |at: u64| usize::try_from(at - fetch.range.start).unwrap_or(usize::MAX);
@@ -171,7 +176,7 @@ impl RangeLoad {
         let threads = if jobs.len() == 1 { threads } else { Threads::Parallel };
         let mut decoded = stream::iter(jobs)
             .map(|job| self.decode_job(job, threads))
-            .buffer_unordered(self.source.cpu.threads());
+            .buffer_unordered(self.fetching.cpu.threads());
         while let Some(job) = decoded.next().await {
             elements.extend(job);
         }
@@ -181,7 +186,7 @@ impl RangeLoad {
 
     /// Decodes the parts of a job one after the other.
     async fn decode_job(&self, job: Vec<JobPart>, threads: Threads) -> Decoded {
-        let Self { source, value, chain, ranges, .. } = self;
+        let Self { fetching, value, chain, ranges, .. } = self;
         let positions: Vec<usize> = job.iter().map(|part| part.position).collect();
         let bytes = job.iter().fold(0, |bytes: u64, part| {
             bytes.saturating_add(chain.working_bytes().max(part.encoded.len() as u64))
@@ -191,9 +196,9 @@ impl RangeLoad {
             move || job.into_iter().map(|part| decode(&bound, part.encoded, part.shared)).collect::<Vec<_>>();
         let decoding = async {
             match threads {
-                Threads::This => source.cpu.run(work).await,
-                Threads::Any => source.cpu.run_or_inline(bytes, work).await,
-                Threads::Parallel => source.cpu.spawn_background(work).await,
+                Threads::This => fetching.cpu.run(work).await,
+                Threads::Any => fetching.cpu.run_or_inline(bytes, work).await,
+                Threads::Parallel => fetching.cpu.spawn_background(work).await,
             }
         };
         let at_position = |(position, decoded): (usize, Result<_, _>)| {

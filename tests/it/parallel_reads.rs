@@ -13,7 +13,8 @@ use crate::support::server::{Server, no_caches};
 
 const URL: &str = "/v1/data/m/a";
 
-/// A server of one shard of four inner chunks with so many `uint16`, the second of which is missing; the elements, and what counts reads.
+/// A server of one shard of four inner chunks, each of `chunk` times `uint16`, the second of which is missing; its elements, and what
+/// counts reads.
 async fn served(chunk: usize, open: fn(SharedStore) -> Arc<Counting>) -> (Server, Vec<u8>, Arc<Counting>) {
     let store = memory();
     let shards = Shards::of(&[chunk], &[Codec::Bytes { big: false }, Codec::Zstd]).codec();
