@@ -34,8 +34,8 @@ impl DirectSource {
     }
 
     /// Reads what every request needs of a chunk, at whatever version is stored: all of it, or the index of a shard. The bytes
-    /// are `None` where the store returned another range than was expected; they must be fetched again. With them comes whether they
-    /// are shared.
+    /// are `None` where the store returned another range than was expected; they must be fetched again. The flag says whether a
+    /// cache accounts for them.
     async fn read_speculatively(
         key: &StoredKey,
         chain: &CodecChain,

@@ -79,8 +79,8 @@ impl Fetching {
     }
 }
 
-/// Reads exactly one range of a value at its version. Returns also whether its bytes are shared with others, so that they must not be
-/// kept.
+/// Reads exactly one range of a value at its version. Returns also whether a cache accounts for its bytes, so that they must not
+/// be kept.
 pub(super) async fn read_range(
     value: &StoredValue,
     range: Range<u64>,

@@ -19,8 +19,8 @@ use crate::chunk::Elements;
 use crate::codec::CodecChain;
 use crate::cpu::ComputePoolError;
 
-/// From this many bytes for each fetch, encoded or decoded, a thread that decodes them also reads them, where the store most often has them in memory: they are then in
-/// the caches of its core. Fewer bytes take less time than the hop to that thread.
+/// If fetches have at least this many bytes on average, encoded or decoded, the threads that decode them also read them. The bytes are
+/// then in the caches of one core. Fewer bytes take less time than the hop to another thread.
 const LEAST_READ_ON_POOL: u64 = 128 << 10;
 
 /// The positions of ranges, and what each was decoded to.
@@ -120,7 +120,8 @@ impl RangeLoad {
             let decoded = self.chain.decoded_bytes().saturating_mul(fetch.positions.len() as u64);
             bytes.saturating_add(decoded.max(fetch.range.end - fetch.range.start))
         });
-        self.value.store.capabilities().near && bytes / (fetches.len() as u64).max(1) >= LEAST_READ_ON_POOL
+        self.value.store.capabilities().nonblocking
+            && bytes / (fetches.len() as u64).max(1) >= LEAST_READ_ON_POOL
     }
 
     /// Fetches and decodes one range on a thread of the pool.

@@ -26,8 +26,7 @@ const LONG_DOCUMENT_BYTES: u64 = 256 << 10;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ComputePoolOptions {
-    /// Threads that decode and render. 0: one for each core. If there is one for each core that the process may use, each wakes up on a
-    /// core of its own.
+    /// Threads that decode and render. 0: one for each core. Up to four, with as many cores, each wakes up on a core of its own.
     pub threads: usize,
 }
 

@@ -1,8 +1,8 @@
 //! [`HomeCore`]: the core on which a thread of the pool wakes up.
 //!
-//! The kernel may wake two threads of the pool on one core, and leave them there while another core is idle: then they do not run
-//! in parallel. So a thread that falls asleep is bound to a core that no other thread of the pool is bound to. Once it is awake, it
-//! may run on every core again: the kernel moves it if its own is busy, and threads that it starts inherit no bound.
+//! On a machine with two cores, the kernel often wakes two threads of the pool on one core, and leaves them there while the other core is
+//! idle: then they do not run in parallel. So a thread that falls asleep is bound to a core that no other thread of the pool is bound
+//! to. Once it is awake, it may run on every core again, and threads that it starts inherit no bound.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::HomeCore;
@@ -13,6 +13,9 @@ pub(super) use unsupported::HomeCore;
 mod linux {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+    /// With more cores, the kernel finds an idle one.
+    const MOST_THREADS: usize = 4;
+
     /// The core on which one thread wakes up.
     pub(in crate::cpu) struct HomeCore {
         own: CpuSet,
@@ -20,12 +23,12 @@ mod linux {
     }
 
     impl HomeCore {
-        /// The cores of a pool's threads. There are none if the process may use fewer or more cores than there are threads: with more,
-        /// others may use the ones that would be chosen.
+        /// The cores of a pool's threads. There are none for many threads, and none if the process may use more or fewer cores than
+        /// there are threads: of more cores, other processes would choose the same ones.
         pub(in crate::cpu) fn of_threads(threads: usize) -> Vec<Self> {
             let Ok(all) = sched_getaffinity(None) else { return Vec::new() };
             let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| all.is_set(core)).collect();
-            if cores.len() != threads || threads < 2 {
+            if cores.len() != threads || !(2..=MOST_THREADS).contains(&threads) {
                 return Vec::new();
             }
             let home = |core| {
@@ -38,14 +41,20 @@ mod linux {
 
         /// Binds the calling thread to the core.
         pub(in crate::cpu) fn enter(&self) {
-            // Where that is refused, the thread wakes up on any core.
-            let _ = sched_setaffinity(None, &self.own);
+            rebind(&self.all, &self.own);
         }
 
         /// Lets the calling thread run on every core.
         pub(in crate::cpu) fn leave(&self) {
-            // It is refused only if the process may use none of the cores any more.
-            let _ = sched_setaffinity(None, &self.all);
+            rebind(&self.own, &self.all);
+        }
+    }
+
+    /// Binds the calling thread to other cores, unless another program has bound it meanwhile: `taskset`, or what gives a container its cores.
+    fn rebind(from: &CpuSet, to: &CpuSet) {
+        if sched_getaffinity(None).is_ok_and(|now| now == *from) {
+            // Where that is refused, the kernel chooses the core.
+            let _ = sched_setaffinity(None, to);
         }
     }
 
@@ -58,7 +67,7 @@ mod linux {
             let all = sched_getaffinity(None).unwrap();
             let cores = usize::try_from(all.count()).unwrap();
             let homes = HomeCore::of_threads(cores);
-            assert_eq!(homes.len(), if cores < 2 { 0 } else { cores });
+            assert_eq!(homes.len(), if (2..=MOST_THREADS).contains(&cores) { cores } else { 0 });
             let mut union = CpuSet::new();
             for home in &homes {
                 home.enter();
@@ -69,6 +78,20 @@ mod linux {
                 assert_eq!(sched_getaffinity(None).unwrap(), all);
             }
             assert!(homes.is_empty() || union == all);
+        }
+
+        #[test]
+        fn a_thread_that_another_program_has_bound_stays_so() {
+            let all = sched_getaffinity(None).unwrap();
+            let homes = HomeCore::of_threads(usize::try_from(all.count()).unwrap());
+            let [first, second, ..] = &homes[..] else { return };
+            first.enter();
+            sched_setaffinity(None, &second.own).unwrap();
+            first.leave();
+            assert_eq!(sched_getaffinity(None).unwrap(), second.own);
+            first.enter();
+            assert_eq!(sched_getaffinity(None).unwrap(), second.own);
+            sched_setaffinity(None, &all).unwrap();
         }
 
         #[test]

@@ -7,6 +7,8 @@ pub struct Capabilities {
     /// Whether a request is so cheap that several reads of parts of a value cost no more than one read of the complete
     /// value.
     pub near: bool,
+    /// Whether bytes that are in memory are read on the calling thread, and not handed to a thread that may block.
+    pub nonblocking: bool,
     /// Whether values are in this process's memory, so that a cache of them saves nothing.
     pub in_memory: bool,
     /// The longest read, in bytes, that adjacent ranges are merged into; `None` for no bound of the backend's own.
@@ -24,21 +26,26 @@ impl Capabilities {
     /// A backend that takes a network request for each read.
     pub const REMOTE: Self = Self {
         near: false,
+        nonblocking: false,
         in_memory: false,
         max_coalesced_bytes: None,
         serves_pinned: false,
         sole_writer: false,
         no_late_writes: false,
     };
-    /// Files of this machine. There is no latency to save by longer reads; and several threads read and decode short ones, while they
-    /// are in the caches of their cores.
+    /// Files, of this machine or of one nearby. There is no latency to save by longer reads, and what is read first is decoded while
+    /// the rest is read.
     pub const LOCAL: Self = Self {
         near: true,
-        max_coalesced_bytes: Some(512 << 10),
+        max_coalesced_bytes: Some(1 << 20),
         sole_writer: true,
         no_late_writes: true,
         ..Self::REMOTE
     };
+    /// Files of this machine that are read without blocking if they are in memory. Several threads read and decode short ranges, while
+    /// these are in the caches of their cores.
+    pub const LOCAL_NONBLOCKING: Self =
+        Self { nonblocking: true, max_coalesced_bytes: Some(512 << 10), ..Self::LOCAL };
     /// Values in this process's memory. Several servers of the process may share them.
-    pub const MEMORY: Self = Self { near: true, in_memory: true, ..Self::REMOTE };
+    pub const MEMORY: Self = Self { near: true, nonblocking: true, in_memory: true, ..Self::REMOTE };
 }

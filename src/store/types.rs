@@ -309,8 +309,8 @@ impl Value {
         Ok(if is_accounted { Bytes::copy_from_slice(&bytes) } else { bytes })
     }
 
-    /// As [`Value::bytes`], for a caller that is soon done with them. Returns also whether a cache accounts for them: then they are not
-    /// copied, and must not be kept.
+    /// As [`Value::bytes`], for a caller that is soon done with them. Returns also whether a cache accounts for them: such bytes
+    /// are not copied, and must not be kept.
     ///
     /// # Errors
     /// As [`Value::bytes`].
@@ -325,13 +325,13 @@ impl Value {
             ValueBody::Stream(mut stream) => {
                 let Some(first) = stream.try_next().await? else {
                     return if length == 0 {
-                        Ok((Bytes::new(), false))
+                        Ok((Bytes::new(), self.is_accounted))
                     } else {
                         Err(StoreError::WrongLength)
                     };
                 };
                 if first.len() == capacity && stream.try_next().await?.is_none() {
-                    return Ok((first, false));
+                    return Ok((first, self.is_accounted));
                 }
                 let mut bytes = BytesMut::with_capacity(capacity);
                 bytes.extend_from_slice(&first);

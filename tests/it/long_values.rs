@@ -18,7 +18,7 @@ use zarrd::services::Mount;
 use zarrd::store::{CachePolicy, LocalOptions, LocalStore, SharedStore};
 
 use crate::support::client;
-use crate::support::encode::Codec;
+use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::Array;
 use crate::support::process::{Running, zarrd};
 use crate::support::server::Server;
@@ -51,8 +51,14 @@ fn write(directory: &Path, key: &str, number: u64) -> Bytes {
 
 /// Requests a value until it comes from memory.
 async fn until_cached(server: &Server, key: &str) {
+    until_range_cached(server, key, &[]).await;
+}
+
+/// The same for a part of a value, if the headers have a range.
+async fn until_range_cached(server: &Server, key: &str, headers: &[(&str, &str)]) {
+    let url = format!("/store/m/{key}");
     let cached = async {
-        while server.get(&format!("/store/m/{key}")).await.header("cache-status") != "zarrd; hit" {
+        while server.request("GET", &url, headers, "").await.header("cache-status") != "zarrd; hit" {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
@@ -116,32 +122,46 @@ async fn values_that_are_still_being_sent_count_against_the_memory_of_long_value
     until_cached(&server, keys[3]).await;
 }
 
-#[tokio::test]
-async fn elements_that_are_read_from_a_long_value_hold_none_of_its_memory() {
+/// Reads elements that are stored as they are decoded from three long values, for which there is memory. The values are replaced in
+/// turn, so the memory is enough only if the elements hold none of it.
+async fn check_elements_of_long_values(codec: Codec, range: impl Fn(usize) -> Option<String>) {
     let directory = tempfile::tempdir().unwrap();
     let store: SharedStore = Arc::new(
         LocalStore::open(directory.path(), &LocalOptions { writable: true, ..LocalOptions::default() })
             .unwrap(),
     );
-    // Its chunks are stored as they are decoded.
-    let array = Array::of(&[3, 1024, 1024]).chunks(&[1, 1024, 1024]).codecs([Codec::Bytes { big: false }]);
+    let array = Array::of(&[3, 1024, 1024]).chunks(&[1, 1024, 1024]).codecs([codec]);
     let array = array.random(5, &[]);
     let model = array.store(&store, "raw").await;
     let keys = [0, 1, 2].map(|at| format!("raw/{}", array.chunk_key(&[at, 0, 0])));
-    let length = fs::metadata(directory.path().join(&keys[0])).unwrap().len();
+    let length = usize::try_from(fs::metadata(directory.path().join(&keys[0])).unwrap().len()).unwrap();
     assert!(length > 1 << 20, "{length}");
-    // There is memory for three long values.
-    let server = served(directory.path(), 4 * 3 * (length + (8 << 10)), HttpOptions::default());
+    let range = range(length);
+    let range: Vec<(&str, &str)> = range.iter().map(|range| ("range", range.as_str())).collect();
+    let server = served(directory.path(), 4 * 3 * (length as u64 + (8 << 10)), HttpOptions::default());
     for (at, key) in keys.iter().enumerate() {
-        until_cached(&server, key).await;
-        let chunk = array.chunk(&model, &[at, 0, 0]);
-        assert!(server.elements("m/raw", &at.to_string()).await == chunk, "chunk {at}");
+        until_range_cached(&server, key, &range).await;
+        let elements = server.elements("m/raw", &at.to_string()).await;
+        assert!(elements == model.elements[at << 21..(at + 1) << 21], "chunk {at}");
         // The elements are now in the cache of decoded chunks; the stored value is evicted.
+        let chunk = array.chunk(&model, &[at, 0, 0]);
         fs::write(directory.path().join("new"), &chunk).unwrap();
         fs::rename(directory.path().join("new"), directory.path().join(key)).unwrap();
         assert!(server.get(&format!("/store/m/{key}")).await.body == chunk);
     }
-    until_cached(&server, &keys[0]).await;
+    until_range_cached(&server, &keys[0], &range).await;
+}
+
+#[tokio::test]
+async fn elements_that_are_read_from_a_long_value_hold_none_of_its_memory() {
+    check_elements_of_long_values(Codec::Bytes { big: false }, |_| None).await;
+}
+
+#[tokio::test]
+async fn elements_that_are_read_from_a_part_of_a_long_value_hold_none_of_its_memory() {
+    let shards = Shards::of(&[1, 1024, 1024], &[Codec::Bytes { big: false }]).codec();
+    // The inner chunk is all of a shard but its index, which has two numbers and a checksum.
+    check_elements_of_long_values(shards, |length| Some(format!("bytes=0-{}", length - 21))).await;
 }
 
 /// A server of the program.

@@ -1,66 +1,122 @@
-//! Which threads read the inner chunks of a shard: those that decode them, where the store is near and the chunks are long.
+//! Which threads read the inner chunks of a shard: those that decode them, where the store reads without blocking and the chunks are
+//! long.
 
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use zarrd::array::FetchOptions;
 use zarrd::services::Mount;
-use zarrd::store::SharedStore;
+use zarrd::store::{LocalOptions, LocalStore, SharedStore};
 
-use crate::support::counting::Counting;
+use crate::support::counting::{Counting, until};
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, no_caches};
 
 const URL: &str = "/v1/data/m/a";
+/// The elements of a long chunk.
+const LONG: usize = 128 << 10;
 
-/// A server of one shard of four inner chunks, each of `chunk` times `uint16`, the second of which is missing; its elements, and what
-/// counts reads.
-async fn served(chunk: usize, open: fn(SharedStore) -> Arc<Counting>) -> (Server, Vec<u8>, Arc<Counting>) {
-    let store = memory();
-    let shards = Shards::of(&[chunk], &[Codec::Bytes { big: false }, Codec::Zstd]).codec();
-    let array = Array::of(&[4 * chunk]).codecs([shards]).random(1, &[vec![(chunk, chunk)]]);
-    let model = array.store(&store, "a").await;
-    let counting = open(store);
-    let mut server = Server::build(Mount::read_only("m", counting.clone()));
-    server.cache = no_caches();
-    // No fetch has two chunks.
-    server.fetch.max_coalesce_size = 1;
-    (server.finish(), model.elements, counting)
+/// A server of a store with one shard, of four inner chunks with `chunk` times `uint16`, the second of which is missing.
+struct Scene {
+    server: Server,
+    elements: Vec<u8>,
+    counting: Arc<Counting>,
 }
 
-/// Of the inner chunks that were read, how many were read by threads of the pool, and how many by others.
-fn read_by(counting: &Counting) -> (usize, usize) {
-    // The first read is that of the index.
-    let threads = counting.threads().split_off(1);
-    let on_pool = threads.iter().filter(|name| name.starts_with("cpu-")).count();
-    (on_pool, threads.len() - on_pool)
+impl Scene {
+    async fn new(store: SharedStore, chunk: usize, open: fn(SharedStore) -> Arc<Counting>) -> Self {
+        Self::with(store, chunk, open, FetchOptions::default()).await
+    }
+
+    async fn with(
+        store: SharedStore,
+        chunk: usize,
+        open: fn(SharedStore) -> Arc<Counting>,
+        fetch: FetchOptions,
+    ) -> Self {
+        let shards = Shards::of(&[chunk], &[Codec::Bytes { big: false }, Codec::Zstd]).codec();
+        let array = Array::of(&[4 * chunk]).codecs([shards]).random(1, &[vec![(chunk, chunk)]]);
+        let model = array.store(&store, "a").await;
+        let counting = open(store);
+        let mut server = Server::build(Mount::read_only("m", counting.clone()));
+        server.cache = no_caches();
+        // No fetch has two chunks.
+        server.fetch = FetchOptions { max_coalesce_size: 1, ..fetch };
+        Self { server: server.finish(), elements: model.elements, counting }
+    }
+
+    async fn check(&self) {
+        let answer = self.server.get(URL).await;
+        assert_eq!(answer.status, StatusCode::OK);
+        assert!(answer.body == self.elements, "the elements are those of the model");
+    }
+
+    /// Of the inner chunks that were read, how many were read by threads of the pool, and how many by others.
+    fn read_by(&self) -> (usize, usize) {
+        // The first read is that of the index.
+        let threads = self.counting.threads().split_off(1);
+        let on_pool = threads.iter().filter(|name| name.starts_with("cpu-")).count();
+        (on_pool, threads.len() - on_pool)
+    }
 }
 
 #[tokio::test]
-async fn threads_that_decode_read_long_chunks_of_a_near_store_and_no_other_chunks() {
-    const LONG: usize = 128 << 10;
+async fn threads_that_decode_read_long_chunks_of_a_store_in_memory_and_no_other_chunks() {
     for (chunk, open, expected) in [
         (LONG, Counting::new as fn(_) -> _, (3, 0)),
         (LONG, Counting::remote, (0, 3)),
         (1 << 10, Counting::new, (0, 3)),
     ] {
-        let (server, elements, counting) = served(chunk, open).await;
-        let answer = server.get(URL).await;
-        assert_eq!(answer.status, StatusCode::OK);
-        assert!(answer.body == elements, "the elements are those of the model");
-        assert_eq!(read_by(&counting), expected, "{chunk} elements");
+        let scene = Scene::new(memory(), chunk, open).await;
+        scene.check().await;
+        assert_eq!(scene.read_by(), expected, "{chunk} elements");
     }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn threads_that_decode_read_long_chunks_of_files_that_are_read_without_blocking() {
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let options = LocalOptions { writable: true, ..LocalOptions::default() };
+    let store = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
+    let scene = Scene::new(store, LONG, Counting::new).await;
+    scene.check().await;
+    assert_eq!(scene.read_by(), (3, 0));
+}
+
+#[tokio::test]
+async fn one_fetch_at_a_time_and_less_memory_than_a_chunk_are_enough() {
+    let fetch = FetchOptions { max_concurrency: 1, inflight_size: 1, ..FetchOptions::default() };
+    let scene = Scene::with(memory(), LONG, Counting::new, fetch).await;
+    scene.check().await;
+    assert_eq!((scene.read_by(), scene.counting.max_in_flight()), ((3, 0), 1));
 }
 
 #[tokio::test]
 async fn a_read_that_fails_on_the_pool_is_a_problem_and_the_next_one_succeeds() {
-    let (server, elements, counting) = served(128 << 10, Counting::new).await;
-    counting.fail(true);
-    let answer = server.get(URL).await;
-    assert_eq!(
-        (answer.status, answer.header("content-type")),
-        (StatusCode::BAD_GATEWAY, "application/problem+json")
-    );
-    counting.fail(false);
-    assert!(server.get(URL).await.body == elements);
+    let scene = Scene::new(memory(), LONG, Counting::new).await;
+    scene.counting.fail(true);
+    let answer = scene.server.get(URL).await;
+    assert_eq!(answer.status, StatusCode::BAD_GATEWAY);
+    assert_eq!(answer.header("content-type"), "application/problem+json");
+    scene.counting.fail(false);
+    scene.check().await;
+}
+
+#[tokio::test]
+async fn reads_on_the_pool_are_given_up_when_the_client_has_gone() {
+    let scene = Scene::new(memory(), LONG, Counting::gated).await;
+    let request = tokio::spawn({
+        let site = scene.server.clone();
+        async move { site.get(URL).await }
+    });
+    until(|| scene.counting.in_flight() > 0).await;
+    // The index is read; the chunks wait.
+    scene.counting.pass(1);
+    until(|| scene.counting.in_flight() == 3).await;
+    request.abort();
+    until(|| scene.counting.given_up() == 3).await;
+    scene.counting.open();
+    scene.check().await;
 }

@@ -258,7 +258,7 @@ impl Store for LocalStore {
 #[async_trait]
 impl Shortcuts for LocalStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::LOCAL
+        if self.shared.root.nonblocking { Capabilities::LOCAL_NONBLOCKING } else { Capabilities::LOCAL }
     }
 
     fn validate_cached(&self, key: &StoreKey, version: Option<&Version>) -> bool {

@@ -61,8 +61,16 @@ impl AllowList {
 
     /// What a read costs is what the slowest of the stores makes it cost: that of the document, or one of these.
     pub(super) fn capabilities(&self, document: &SharedStore) -> Capabilities {
-        let near = |store: &SharedStore| store.capabilities().near;
-        if near(document) && self.stores().all(near) { Capabilities::LOCAL } else { Capabilities::REMOTE }
+        let all = |holds: fn(&Capabilities) -> bool| {
+            std::iter::once(document).chain(self.stores()).all(|store| holds(&store.capabilities()))
+        };
+        if all(|store| store.nonblocking) {
+            Capabilities::LOCAL_NONBLOCKING
+        } else if all(|store| store.near) {
+            Capabilities::LOCAL
+        } else {
+            Capabilities::REMOTE
+        }
     }
 
     /// The stores.

@@ -92,6 +92,11 @@ impl Counting {
         self.gate.add_permits(OPEN);
     }
 
+    /// Lets this many reads go on.
+    pub fn pass(&self, reads: usize) {
+        self.gate.add_permits(reads);
+    }
+
     /// From now on, GET and HEAD requests for chunks fail, or no longer fail.
     pub fn fail(&self, failing: bool) {
         self.failing.store(failing, SeqCst);
