@@ -107,6 +107,7 @@ impl PoolState {
                 return None;
             }
             if !is_home {
+                // Not under the lock: it is a system call. A task may come meanwhile.
                 drop(queue);
                 home.inspect(|home| home.enter());
                 is_home = true;

@@ -1,5 +1,9 @@
 //! [`Capabilities`]: what a backend is good at, for callers that choose between two correct ways to read.
 
+/// Up to this length, in bytes, a range of a local value is read without a blocking thread if it is in memory. That takes less time
+/// than the hop to a thread; a longer read would delay other tasks.
+pub(super) const NONBLOCKING_READ_BYTES: u64 = 512 << 10;
+
 /// What a backend is good at. Callers check these, not its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
@@ -45,7 +49,7 @@ impl Capabilities {
     /// Files of this machine that are read without blocking if they are in memory. Several threads read and decode short ranges, while
     /// these are in the caches of their cores.
     pub const LOCAL_NONBLOCKING: Self =
-        Self { nonblocking: true, max_coalesced_bytes: Some(512 << 10), ..Self::LOCAL };
+        Self { nonblocking: true, max_coalesced_bytes: Some(NONBLOCKING_READ_BYTES), ..Self::LOCAL };
     /// Values in this process's memory. Several servers of the process may share them.
     pub const MEMORY: Self = Self { near: true, nonblocking: true, in_memory: true, ..Self::REMOTE };
 }

@@ -21,15 +21,13 @@ use super::piece_buffers::{PieceBuffer, PieceLength};
 use super::root::{Root, TryOpen};
 use super::version::{FileState, info_of, is_version_of, was_written_between};
 use crate::key::StoreKey;
+use crate::store::capabilities::NONBLOCKING_READ_BYTES;
 use crate::store::{ByteRange, StoreError, Value, ValueBody, ValueInfo, ValueStream, Version};
 
 /// Up to this length, in bytes, a range is read by the same blocking call that opens the file.
 const SINGLE_READ_BYTES: u64 = 1 << 20;
 /// Longer ranges are read in pieces of this length, in bytes.
 const PIECE_BYTES: u64 = 512 << 10;
-/// Up to this length, in bytes, a range is read without a blocking thread if it is in memory. That takes less time than
-/// the hop to a thread; a longer read would delay other tasks.
-const NONBLOCKING_READ_BYTES: u64 = 512 << 10;
 /// The most attempts of a read, if the file is written to meanwhile.
 const ATTEMPTS: usize = 3;
 
