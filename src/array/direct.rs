@@ -10,7 +10,7 @@ use tracing::Instrument;
 
 use super::chunk_source::{ChunkSource, FetchBudget};
 use super::error::ArrayError;
-use super::fetching::{FetchOptions, Fetching, read_range, undecodable};
+use super::fetching::{DecodingThreads, FetchOptions, Fetching, read_range, undecodable};
 use super::jobs::decode;
 use super::range_load::RangeLoad;
 use super::read_context::ReadContext;
@@ -76,6 +76,37 @@ impl DirectSource {
         Ok(Some((value, Some(bytes.map_err(failed)?))))
     }
 
+    /// The bytes that every request needs of a chunk: all of it, or the index of a shard. The stored size is not known; the decoded
+    /// size is a safe estimate.
+    fn expected_bytes(chain: &CodecChain) -> u64 {
+        chain.sharding().map_or(chain.working_bytes(), Sharded::index_bytes)
+    }
+
+    /// Reads and decodes what every request needs of a chunk.
+    async fn fetch(
+        &self,
+        key: &StoredKey,
+        chain: &Arc<CodecChain>,
+        context: &Arc<ReadContext>,
+        threads: DecodingThreads,
+    ) -> Result<ChunkLookup, ArrayError> {
+        let _permit = self.fetching.reserve(Self::expected_bytes(chain).saturating_mul(2)).await;
+        let read = Self::read_speculatively(key, chain, context);
+        let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));
+        let Some((value, encoded)) = read.await? else {
+            return Ok(ChunkLookup::version_only(None));
+        };
+        let Some((encoded, shared)) = encoded else { return Ok(ChunkLookup::version_only(Some(value))) };
+        let (start, whole) = (Instant::now(), 0..value.info.size);
+        let data = if chain.sharding().is_some() {
+            ChunkData::Index(self.decode_index(&value, chain, whole, encoded, threads).await?)
+        } else {
+            ChunkData::Elements(self.decode(&value, chain, encoded, shared, threads).await?)
+        };
+        context.add_decode_time(start);
+        Ok(ChunkLookup { value: Some(value), data })
+    }
+
     /// Decodes the index of the shard at the bytes `shard` of a value.
     async fn decode_index(
         &self,
@@ -83,28 +114,29 @@ impl DirectSource {
         chain: &Arc<CodecChain>,
         shard: Range<u64>,
         encoded: Bytes,
+        threads: DecodingThreads,
     ) -> Result<Arc<ShardIndex>, ArrayError> {
         let (bound, shard_bytes) = (Arc::clone(chain), shard.end.saturating_sub(shard.start));
-        let index = self.fetching.cpu.run_or_inline(encoded.len() as u64, move || match bound.sharding() {
+        let index = threads.run(&self.fetching.cpu, encoded.len() as u64, move || match bound.sharding() {
             Some(sharding) => sharding.decode_index(&encoded, shard_bytes),
             None => Err(CodecError::corrupt("sharding_indexed", "the chain has no sharding codec")),
         });
         index.await?.map(Arc::new).map_err(|source| undecodable(value, &shard, source))
     }
 
-    /// Decodes one part of a value.
+    /// Decodes a whole value.
     async fn decode(
         &self,
         value: &StoredValue,
         chain: &Arc<CodecChain>,
-        part: &Range<u64>,
         encoded: Bytes,
         shared: bool,
+        threads: DecodingThreads,
     ) -> Result<Elements, ArrayError> {
         let (bound, bytes) = (Arc::clone(chain), chain.working_bytes().max(encoded.len() as u64));
-        let decoded = self.fetching.cpu.run_or_inline(bytes, move || decode(&bound, encoded, shared));
+        let decoded = threads.run(&self.fetching.cpu, bytes, move || decode(&bound, encoded, shared));
         let decoded = decoded.instrument(tracing::trace_span!(target: "zarrd::span", "decode")).await;
-        decoded?.map_err(|source| undecodable(value, part, source))
+        decoded?.map_err(|source| undecodable(value, &(0..value.info.size), source))
     }
 }
 
@@ -124,23 +156,16 @@ impl ChunkSource for DirectSource {
         chain: &Arc<CodecChain>,
         context: &Arc<ReadContext>,
     ) -> Result<ChunkLookup, ArrayError> {
-        // The stored size is not known; the decoded size is a safe estimate.
-        let bytes = chain.sharding().map_or(chain.working_bytes(), Sharded::index_bytes);
-        let _permit = self.fetching.reserve(bytes.saturating_mul(2)).await;
-        let read = Self::read_speculatively(key, chain, context);
-        let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));
-        let Some((value, encoded)) = read.await? else {
-            return Ok(ChunkLookup::version_only(None));
-        };
-        let Some((encoded, shared)) = encoded else { return Ok(ChunkLookup::version_only(Some(value))) };
-        let (start, whole) = (Instant::now(), 0..value.info.size);
-        let data = if chain.sharding().is_some() {
-            ChunkData::Index(self.decode_index(&value, chain, whole, encoded).await?)
-        } else {
-            ChunkData::Elements(self.decode(&value, chain, &whole, encoded, shared).await?)
-        };
-        context.add_decode_time(start);
-        Ok(ChunkLookup { value: Some(value), data })
+        let is_read_on_pool = Fetching::is_read_on_pool(&key.store, Self::expected_bytes(chain))
+            // To find that there is no such chunk takes less time than the hop to another thread.
+            && !key.store.validate_cached(&key.key, None);
+        if !is_read_on_pool {
+            return self.fetch(key, chain, context, DecodingThreads::Any).await;
+        }
+        let (source, key, chain, context) =
+            (self.clone(), key.clone(), Arc::clone(chain), Arc::clone(context));
+        let fetch = async move { source.fetch(&key, &chain, &context, DecodingThreads::This).await };
+        self.fetching.cpu.spawn_future(fetch).await?
     }
 
     async fn elements(
@@ -173,6 +198,6 @@ impl ChunkSource for DirectSource {
         let range = shard.start + index.start..shard.start + index.end;
         let _permit = self.fetching.reserve(sharding.index_bytes().saturating_mul(2)).await;
         let (encoded, _) = read_range(value, range, context).await?;
-        self.decode_index(value, chain, shard, encoded).await
+        self.decode_index(value, chain, shard, encoded, DecodingThreads::Any).await
     }
 }

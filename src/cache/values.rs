@@ -411,7 +411,7 @@ impl Store for CachedStore {
                 let bytes = match value.body {
                     ValueBody::Bytes(bytes) => bytes,
                     // Boxed, because it would make the future of every read larger.
-                    ValueBody::Stream(_) => Box::pin(value.bytes(self.largest)).await?,
+                    ValueBody::Stream(_) | ValueBody::File(_) => Box::pin(value.bytes(self.largest)).await?,
                 };
                 let (validated, watch) = (Mutex::new(validated), ChangeWatch::new(1));
                 let cached = CachedValue { info, range: part, bytes, validated, watch, is_accounted: false };

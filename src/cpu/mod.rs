@@ -14,3 +14,4 @@ mod pool;
 pub(crate) use compute_pool::expect_pool_for;
 pub use compute_pool::{ComputePool, ComputePoolError, ComputePoolOptions, check_threads};
 pub use drop_on_pool::DropOnPool;
+pub(crate) use pool::on_pool_thread;

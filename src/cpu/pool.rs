@@ -19,7 +19,7 @@ thread_local! {
 }
 
 /// Whether the current thread belongs to a pool.
-pub(super) fn on_pool_thread() -> bool {
+pub(crate) fn on_pool_thread() -> bool {
     ON_POOL_THREAD.get()
 }
 

@@ -40,12 +40,11 @@ pub(crate) async fn value_body(value: Value) -> Result<Body, StoreError> {
     match value.body {
         ValueBody::Bytes(bytes) if u64::try_from(bytes.len()) == Ok(length) => Ok(Body::from(bytes)),
         ValueBody::Bytes(_) => Err(StoreError::WrongLength),
-        ValueBody::Stream(_) if length == 0 => Ok(Body::empty()),
+        _ if length == 0 => Ok(Body::empty()),
         // Boxed, because it would make the future of every read larger.
-        ValueBody::Stream(_) if length <= SHORT_BODY => {
-            Box::pin(value.bytes(SHORT_BODY)).await.map(Body::from)
-        }
-        ValueBody::Stream(mut stream) => {
+        _ if length <= SHORT_BODY => Box::pin(value.bytes(SHORT_BODY)).await.map(Body::from),
+        body => {
+            let mut stream = body.into_stream();
             let first = stream.try_next().await?.ok_or(StoreError::WrongLength)?;
             Ok(content_length_body(first, stream, length))
         }

@@ -33,6 +33,7 @@ mod reserved_keys;
 mod resolved_extent;
 mod secret;
 mod types;
+mod value;
 mod web;
 mod write_deadline;
 mod zip;
@@ -76,9 +77,10 @@ pub(crate) use reserved_keys::RESERVED;
 pub use resolved_extent::ResolvedExtent;
 pub use secret::Secret;
 pub use types::{
-    ByteRange, CopyResult, DirEntries, DirEntry, DirListing, ListEntry, SetResult, StoreKind, Value,
-    ValueBody, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
+    ByteRange, CopyResult, DirEntries, DirEntry, DirListing, ListEntry, SetResult, StoreKind, ValueInfo,
+    Version, WatchToken, WriteCondition,
 };
+pub use value::{FileBody, Value, ValueBody, ValueStream};
 pub use web::Web;
 pub(crate) use write_deadline::{DeadlinePassed, WriteDeadline};
 pub use zip::{ZipError, ZipStore};

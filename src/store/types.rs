@@ -1,4 +1,4 @@
-//! The types of the store interface: ranges, versions, values, conditions and listings.
+//! The types of the store interface: ranges, versions, conditions and listings.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
-use bytes::{Bytes, BytesMut};
-use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
+use futures::stream::BoxStream;
 use sha2::{Digest, Sha256};
 
 use super::StoreError;
@@ -248,149 +247,6 @@ pub struct ValueInfo {
     pub modified: Option<SystemTime>,
 }
 
-/// Bytes of a value that is read or stored.
-pub type ValueStream = BoxStream<'static, Result<Bytes, StoreError>>;
-
-/// The bytes of a value: in memory, or as a stream.
-pub enum ValueBody {
-    /// In memory already.
-    Bytes(Bytes),
-    /// As the backend sends them. Ends in an error rather than short.
-    Stream(ValueStream),
-}
-
-/// A value, or a part of one.
-#[derive(Debug)]
-pub struct Value {
-    /// Size of the complete value and version.
-    pub info: ValueInfo,
-    /// Which of its bytes the body holds.
-    pub range: Range<u64>,
-    /// The bytes.
-    pub body: ValueBody,
-    /// Whether the bytes come from a cache of this server.
-    pub is_cached: bool,
-    /// Whether a cache counts their memory until they are dropped, so that a response with them takes no more.
-    pub is_accounted: bool,
-}
-
-impl Value {
-    /// A value, or a part of it, as a backend has it.
-    #[must_use]
-    pub fn new(info: ValueInfo, range: Range<u64>, body: ValueBody) -> Self {
-        Self { info, range, body, is_cached: false, is_accounted: false }
-    }
-
-    /// As [`Value::new`], from a cache of this server.
-    #[must_use]
-    pub fn cached(info: ValueInfo, range: Range<u64>, body: ValueBody) -> Self {
-        Self { info, range, body, is_cached: true, is_accounted: false }
-    }
-
-    /// How many bytes the body holds.
-    #[must_use]
-    pub fn len(&self) -> u64 {
-        self.range.end - self.range.start
-    }
-
-    /// Whether the body is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.range.is_empty()
-    }
-
-    /// The body, collected: refuses, before reading, one that is longer than `limit_bytes`, and checks that it is
-    /// exactly as long as [`Value::range`] promises. The caller may keep it, so bytes that a cache accounts for are copied.
-    ///
-    /// # Errors
-    /// [`StoreError::ValueTooLarge`], [`StoreError::WrongLength`], or the body's own error.
-    pub async fn bytes(self, limit_bytes: u64) -> Result<Bytes, StoreError> {
-        let (bytes, is_accounted) = self.borrowed_bytes(limit_bytes).await?;
-        Ok(if is_accounted { Bytes::copy_from_slice(&bytes) } else { bytes })
-    }
-
-    /// As [`Value::bytes`], for a caller that is soon done with them. Returns also whether a cache accounts for them: such bytes
-    /// are not copied, and must not be kept.
-    ///
-    /// # Errors
-    /// As [`Value::bytes`].
-    pub async fn borrowed_bytes(self, limit_bytes: u64) -> Result<(Bytes, bool), StoreError> {
-        let length = self.len();
-        let too_large = StoreError::ValueTooLarge { size: length, limit: limit_bytes };
-        let (true, Ok(capacity)) = (length <= limit_bytes, usize::try_from(length)) else {
-            return Err(too_large);
-        };
-        let bytes = match self.body {
-            ValueBody::Bytes(bytes) => bytes,
-            ValueBody::Stream(mut stream) => {
-                let Some(first) = stream.try_next().await? else {
-                    return if length == 0 {
-                        Ok((Bytes::new(), self.is_accounted))
-                    } else {
-                        Err(StoreError::WrongLength)
-                    };
-                };
-                if first.len() == capacity && stream.try_next().await?.is_none() {
-                    return Ok((first, self.is_accounted));
-                }
-                let mut bytes = BytesMut::with_capacity(capacity);
-                bytes.extend_from_slice(&first);
-                while let Some(part) = stream.try_next().await? {
-                    if part.len() > capacity - bytes.len().min(capacity) {
-                        return Err(StoreError::WrongLength);
-                    }
-                    bytes.extend_from_slice(&part);
-                }
-                bytes.freeze()
-            }
-        };
-        if bytes.len() == capacity { Ok((bytes, self.is_accounted)) } else { Err(StoreError::WrongLength) }
-    }
-
-    /// The same value under the version that the caller requested, which is equal to its own unless it is unsettled.
-    #[must_use]
-    pub(super) fn with_requested_version(mut self, if_match: Option<&Version>) -> Self {
-        if let Some(version) = if_match {
-            self.info.version = version.clone();
-        }
-        self
-    }
-
-    /// The body as a stream that ends in an error unless it is exactly as long as [`Value::range`] promises.
-    #[must_use]
-    pub fn into_exact_stream(self) -> ValueStream {
-        let state = (self.len(), self.body.into_stream());
-        try_unfold(state, |(left, mut stream)| async move {
-            let Some(part) = stream.try_next().await? else {
-                return if left == 0 { Ok(None) } else { Err(StoreError::WrongLength) };
-            };
-            let left = u64::try_from(part.len()).ok().and_then(|length| left.checked_sub(length));
-            Ok(Some((part, (left.ok_or(StoreError::WrongLength)?, stream))))
-        })
-        .boxed()
-    }
-}
-
-impl ValueBody {
-    /// The body as a stream.
-    #[must_use]
-    pub fn into_stream(self) -> ValueStream {
-        match self {
-            Self::Bytes(bytes) => futures::stream::once(std::future::ready(Ok(bytes))).boxed(),
-            Self::Stream(stream) => stream,
-        }
-    }
-}
-
-impl fmt::Debug for ValueBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
-            Self::Stream(_) => f.write_str("Stream"),
-        }
-    }
-}
-
 /// The condition of a write, which is checked in one step with the write.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum WriteCondition {
@@ -542,28 +398,5 @@ mod tests {
         }
         let combined = || strong.combined(&Version::unsettled("c"));
         assert!(!combined().is_settled() && combined() != combined() && combined().matches(&combined()));
-    }
-
-    #[tokio::test]
-    async fn a_body_of_another_length_than_its_range_is_rejected() {
-        let value = |parts: Vec<&'static [u8]>, range: Range<u64>| {
-            let info = ValueInfo { size: 100, version: Version::strong("v"), modified: None };
-            let parts = futures::stream::iter(parts.into_iter().map(|part| Ok(Bytes::from_static(part))));
-            Value::new(info, range, ValueBody::Stream(parts.boxed()))
-        };
-        assert_eq!(value(vec![b"ab", b"cd"], 0..4).bytes(10).await.unwrap(), "abcd");
-        assert_eq!(value(vec![b"abcd"], 0..4).bytes(10).await.unwrap(), "abcd");
-        assert_eq!(value(vec![], 4..4).bytes(10).await.unwrap(), "");
-        let stream = value(vec![b"ab", b"cd"], 0..4).into_exact_stream();
-        assert_eq!(stream.try_collect::<Vec<_>>().await.unwrap().concat(), b"abcd");
-        for (parts, range) in [(vec![b"ab" as &[u8]], 0..4), (vec![b"ab", b"cde"], 0..4), (vec![], 0..1)] {
-            assert!(matches!(
-                value(parts.clone(), range.clone()).bytes(10).await,
-                Err(StoreError::WrongLength)
-            ));
-            let stream: Result<Vec<Bytes>, _> = value(parts, range).into_exact_stream().try_collect().await;
-            assert!(matches!(stream, Err(StoreError::WrongLength)));
-        }
-        assert!(matches!(value(vec![b"abcd"], 0..4).bytes(3).await, Err(StoreError::ValueTooLarge { .. })));
     }
 }

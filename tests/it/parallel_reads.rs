@@ -1,10 +1,11 @@
-//! Which threads read the inner chunks of a shard: those that decode them, where the store reads without blocking and the chunks are
-//! long.
+//! Which threads read chunks, and inner chunks of shards: those that decode them, where the store reads without blocking and the
+//! chunks are long.
 
 use std::sync::Arc;
 
 use axum::http::StatusCode;
 use zarrd::array::FetchOptions;
+use zarrd::key::StoreKey;
 use zarrd::services::Mount;
 use zarrd::store::{LocalOptions, LocalStore, SharedStore};
 
@@ -55,9 +56,9 @@ impl Scene {
     /// Of the inner chunks that were read, how many were read by threads of the pool, and how many by others.
     fn read_by(&self) -> (usize, usize) {
         // The first read is that of the index.
-        let threads = self.counting.threads().split_off(1);
-        let on_pool = threads.iter().filter(|name| name.starts_with("cpu-")).count();
-        (on_pool, threads.len() - on_pool)
+        let reads = self.counting.reads().split_off(1);
+        let on_pool = reads.iter().filter(|read| read.is_on_pool()).count();
+        (on_pool, reads.len() - on_pool)
     }
 }
 
@@ -83,6 +84,31 @@ async fn threads_that_decode_read_long_chunks_of_files_that_are_read_without_blo
     let scene = Scene::new(store, LONG, Counting::new).await;
     scene.check().await;
     assert_eq!(scene.read_by(), (3, 0));
+}
+
+#[tokio::test]
+async fn threads_that_decode_read_long_whole_chunks_and_not_those_known_to_be_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = LocalOptions { writable: true, ..LocalOptions::default() };
+    let files: SharedStore = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
+    let codecs = [Codec::Bytes { big: false }, Codec::Zstd];
+    let array = Array::of(&[4 * LONG]).chunks(&[LONG]).codecs(codecs).random(1, &[vec![(LONG, LONG)]]);
+    let model = array.store(&files, "a").await;
+    // From now on, the system has the absence in memory, if it is a local disk.
+    let missing = StoreKey::parse("a/c/1").unwrap();
+    assert_eq!(files.head(&missing).await.unwrap(), None);
+    let nonblocking = files.capabilities().nonblocking;
+    let is_known = files.validate_cached(&missing, None);
+    let counting = Counting::new(files);
+    let mut server = Server::build(Mount::read_only("m", counting.clone()));
+    server.cache = no_caches();
+    let answer = server.finish().get(URL).await;
+    assert!(answer.status == StatusCode::OK && answer.body == model.elements);
+    let mut reads = counting.reads();
+    reads.sort_by(|one, other| one.key.cmp(&other.key));
+    let on_pool: Vec<_> = reads.iter().map(|read| (read.key.as_str(), read.is_on_pool())).collect();
+    let expected = ["a/c/0", "a/c/1", "a/c/2", "a/c/3"];
+    assert_eq!(on_pool, expected.map(|key| (key, nonblocking && !(key == "a/c/1" && is_known))));
 }
 
 #[tokio::test]

@@ -86,7 +86,8 @@ impl Collector {
                 collector.add(&bytes);
                 ValueBody::Bytes(bytes)
             }
-            ValueBody::Stream(bytes) => {
+            longer @ (ValueBody::Stream(_) | ValueBody::File(_)) => {
+                let bytes = longer.into_stream();
                 ValueBody::Stream(bytes.inspect_ok(move |bytes| collector.add(bytes)).boxed())
             }
         };

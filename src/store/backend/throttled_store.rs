@@ -109,8 +109,10 @@ impl Store for ThrottledStore {
     ) -> Result<Option<Value>, StoreError> {
         let Some(value) = self.0.call(self.0.store.get(key, range, if_match)).await? else { return Ok(None) };
         let body = match value.body {
-            ValueBody::Stream(parts) => ValueBody::Stream(Arc::clone(&self.0).count_failures(parts).boxed()),
             bytes @ ValueBody::Bytes(_) => bytes,
+            longer @ (ValueBody::Stream(_) | ValueBody::File(_)) => {
+                ValueBody::Stream(Arc::clone(&self.0).count_failures(longer.into_stream()).boxed())
+            }
         };
         Ok(Some(Value { body, ..value }))
     }

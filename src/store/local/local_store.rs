@@ -157,7 +157,7 @@ impl Store for LocalStore {
         }
         Ok(started.map(|started| match started {
             Started::Complete(value) => value,
-            Started::Streamed(opened) => opened.into_value(self.blocking.clone()),
+            Started::Opened(opened) => opened.into_value(self.blocking.clone()),
         }))
     }
 

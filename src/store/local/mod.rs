@@ -17,6 +17,7 @@ mod locks;
 mod names;
 mod new_directories;
 pub(crate) mod nonblocking;
+mod open_value;
 mod options;
 mod overlap;
 mod paths;

@@ -4,30 +4,19 @@
 //! program that writes into the file is noticed by its modification time and size, and the read begins again or
 //! ends in an error; bytes of two contents are never mixed.
 
-use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures::stream::{StreamExt, unfold};
-use rustix::buffer::spare_capacity;
-use rustix::fs::{Stat, fstat};
-use rustix::io::{Errno, pread};
-
-use super::blocking::{Blocking, detach};
-use super::failure::os;
-use super::nonblocking;
-use super::piece_buffers::{PieceBuffer, PieceLength};
+use super::open_value::{OpenValue, close_detached, read_piece, try_read};
 use super::root::{Root, TryOpen};
-use super::version::{FileState, info_of, is_version_of, was_written_between};
+use super::version::{FileState, info_of, is_version_of};
+use crate::cpu::on_pool_thread;
 use crate::key::StoreKey;
 use crate::store::capabilities::NONBLOCKING_READ_BYTES;
-use crate::store::{ByteRange, StoreError, Value, ValueBody, ValueInfo, ValueStream, Version};
+use crate::store::{ByteRange, StoreError, Value, ValueBody, ValueInfo, Version};
 
-/// Up to this length, in bytes, a range is read by the same blocking call that opens the file.
+/// Up to this length, in bytes, a range is read by the same call that opens the file; longer ones later, in pieces.
 const SINGLE_READ_BYTES: u64 = 1 << 20;
-/// Longer ranges are read in pieces of this length, in bytes.
-const PIECE_BYTES: u64 = 512 << 10;
 /// The most attempts of a read, if the file is written to meanwhile.
 const ATTEMPTS: usize = 3;
 
@@ -59,10 +48,10 @@ pub(super) fn validate_cached(root: &Root, key: &StoreKey, version: Option<&Vers
 /// The non-blocking form has no answer: call the blocking one.
 pub(super) struct WouldBlock;
 
-/// What [`start`] found: a value that is complete, or one that is still to be streamed.
+/// What [`start`] found: a value that is complete, or one that is still to be read.
 pub(super) enum Started {
     Complete(Value),
-    Streamed(Box<OpenValue>),
+    Opened(Box<OpenValue>),
 }
 
 impl Started {
@@ -70,26 +59,9 @@ impl Started {
     pub(super) fn info(&self) -> &ValueInfo {
         match self {
             Self::Complete(value) => &value.info,
-            Self::Streamed(opened) => &opened.info,
+            Self::Opened(opened) => &opened.info,
         }
     }
-}
-
-/// An open file, and the range of it that is still to be read.
-pub(super) struct OpenValue {
-    file: Arc<File>,
-    stat: Stat,
-    info: ValueInfo,
-    range: Range<u64>,
-    /// Length of the next long piece. It begins short and grows with each piece that the client takes: thousands of clients
-    /// that take nothing would otherwise hold long ones.
-    long_piece: PieceLength,
-    /// Whether the next piece is a long one. Pieces that are in memory are short and long in turn: a connection polls for more
-    /// when little is left to send, and while it sends the short piece, the buffer of the long one becomes free again. A streamed
-    /// value counts for the sum of both (`http.streamed_response_size`).
-    is_long: bool,
-    /// Whether pieces are tried without blocking.
-    nonblocking: bool,
 }
 
 /// Opens a key's value, and reads the range if it is short.
@@ -105,13 +77,9 @@ pub(super) fn start(
         };
         let (info, range) = check_and_resolve(&file_state, range, if_match)?;
         if range.end - range.start > SINGLE_READ_BYTES {
-            return Ok(Some(Started::Streamed(OpenValue::new(
-                file,
-                file_state.stat,
-                info,
-                range,
-                root.nonblocking,
-            ))));
+            let (stat, nonblocking) = (file_state.stat, root.nonblocking);
+            let opened = OpenValue { file: Arc::new(file), stat, info, range, nonblocking };
+            return Ok(Some(Started::Opened(Box::new(opened))));
         }
         if let Some(bytes) = read_piece(&file, &file_state.stat, range.clone())? {
             return Ok(Some(Started::Complete(Value::new(info, range, ValueBody::Bytes(bytes)))));
@@ -138,10 +106,13 @@ pub(super) fn try_start(
     };
     let (length, stat) = (range.end - range.start, file_state.stat);
     if length > SINGLE_READ_BYTES {
-        return Ok(Ok(Some(Started::Streamed(OpenValue::new(file, stat, info, range, root.nonblocking)))));
+        let opened = OpenValue { file: Arc::new(file), stat, info, range, nonblocking: root.nonblocking };
+        return Ok(Ok(Some(Started::Opened(Box::new(opened)))));
     }
+    // A longer read would delay other tasks of a thread of the reactor.
+    let longest = if on_pool_thread() { SINGLE_READ_BYTES } else { NONBLOCKING_READ_BYTES };
     let mut bytes = match usize::try_from(length) {
-        Ok(capacity) if length <= NONBLOCKING_READ_BYTES => vec![0; capacity],
+        Ok(capacity) if length <= longest => vec![0; capacity],
         _ => return Err(WouldBlock),
     };
     let Some(after) = try_read(&file, &stat, &mut bytes, range.start) else {
@@ -169,101 +140,4 @@ fn check_and_resolve(
     let size = info.size;
     let range = range.resolve(size).ok_or(StoreError::RangeNotSatisfiable { size })?;
     Ok((info, range))
-}
-
-/// The bytes of a range; `None` if the file was written to since `stat` was taken.
-fn read_piece(file: &File, stat: &Stat, range: Range<u64>) -> Result<Option<Bytes>, StoreError> {
-    let Ok(length) = usize::try_from(range.end - range.start) else {
-        return Err(StoreError::WrongLength);
-    };
-    // Not zeroed first: for long ranges that takes a third of the time of the read.
-    let mut bytes = Vec::with_capacity(length);
-    while bytes.len() < length {
-        let at = range.start + bytes.len() as u64;
-        match pread(file, spare_capacity(&mut bytes), at) {
-            Ok(0) => return Ok(None),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(os("read the value's file", errno)),
-        }
-    }
-    // The allocation may be longer than it had to be.
-    bytes.truncate(length);
-    let after = fstat(file).map_err(|errno| os("stat the value's file", errno))?;
-    Ok((!was_written_between(stat, &after)).then(|| bytes.into()))
-}
-
-/// Fills a buffer with bytes of the version that `stat` belongs to, and returns the file's `stat` after that; `None` if
-/// it would block, or fails.
-fn try_read(file: &File, stat: &Stat, bytes: &mut [u8], at: u64) -> Option<Stat> {
-    if !bytes.is_empty() && !nonblocking::read(file, bytes, at) {
-        return None;
-    }
-    fstat(file).ok().filter(|after| !was_written_between(stat, after))
-}
-
-/// Closes a file, on a blocking thread if its name is gone: that may free all of it on the disk.
-fn close_detached(file: File, stat: &Stat) {
-    if stat.st_nlink == 0 {
-        detach(move || drop(file));
-    }
-}
-
-impl OpenValue {
-    fn new(file: File, stat: Stat, info: ValueInfo, range: Range<u64>, nonblocking: bool) -> Box<Self> {
-        Box::new(Self {
-            file: Arc::new(file),
-            stat,
-            info,
-            range,
-            long_piece: PieceLength::Short,
-            is_long: false,
-            nonblocking,
-        })
-    }
-
-    /// The value, with a body that is read as it is polled.
-    pub(super) fn into_value(self, blocking: Blocking) -> Value {
-        let (info, range) = (self.info.clone(), self.range.clone());
-        Value::new(info, range, ValueBody::Stream(self.stream(blocking)))
-    }
-
-    fn stream(self, blocking: Blocking) -> ValueStream {
-        unfold(Some((self, blocking)), |state| async {
-            let (mut opened, blocking) = state?;
-            let at = opened.range.start;
-            if at >= opened.range.end {
-                return None;
-            }
-            // A reader that collects pieces that are all in memory must yield to other tasks.
-            tokio::task::consume_budget().await;
-            if let Some(piece) = opened.try_piece() {
-                return Some((Ok(piece), Some((opened, blocking))));
-            }
-            let next = opened.range.end.min(at.saturating_add(PIECE_BYTES));
-            let (file, stat) = (Arc::clone(&opened.file), opened.stat);
-            let read = move || read_piece(&file, &stat, at..next)?.ok_or(StoreError::VersionChanged);
-            let piece = blocking.run(read).await;
-            opened.range.start = next;
-            let next = piece.is_ok().then_some((opened, blocking));
-            Some((piece, next))
-        })
-        .boxed()
-    }
-
-    /// The next piece, if it is in memory.
-    fn try_piece(&mut self) -> Option<Bytes> {
-        if !self.nonblocking {
-            return None;
-        }
-        let longest = if self.is_long { self.long_piece } else { PieceLength::Short };
-        let mut buffer = PieceBuffer::take(self.range.end - self.range.start, longest);
-        try_read(&self.file, &self.stat, buffer.piece_mut(), self.range.start)?;
-        let piece = buffer.into_piece();
-        if self.is_long {
-            self.long_piece = self.long_piece.longer();
-        }
-        self.is_long = !self.is_long;
-        self.range.start += u64::try_from(piece.len()).ok()?;
-        Some(piece)
-    }
 }

@@ -18,14 +18,28 @@ use zarrd::store::{
     StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
+/// A read of a chunk.
+#[derive(Clone, Debug)]
+pub struct ChunkRead {
+    pub key: String,
+    pub range: Range<u64>,
+    /// The name of the thread that asked for it.
+    pub thread: String,
+}
+
+impl ChunkRead {
+    /// Whether a thread of the pool asked for it.
+    pub fn is_on_pool(&self) -> bool {
+        self.thread.starts_with("cpu-")
+    }
+}
+
 /// Counts of a store's reads, and faults that a test injects into reads of chunks; metadata passes freely.
 #[derive(Debug)]
 pub struct Counting {
     inner: SharedStore,
     is_remote: bool,
-    reads: Mutex<Vec<(String, Range<u64>)>>,
-    /// The names of the threads that asked for them.
-    threads: Mutex<Vec<String>>,
+    reads: Mutex<Vec<ChunkRead>>,
     /// Reads of chunks wait for a permit each.
     gate: Semaphore,
     failing: AtomicBool,
@@ -70,7 +84,6 @@ impl Counting {
             most: AtomicUsize::new(0),
             lists: AtomicUsize::new(0),
             reads: Mutex::default(),
-            threads: Mutex::default(),
             gate: Semaphore::new(OPEN),
             failing: AtomicBool::new(false),
             failures: AtomicUsize::new(0),
@@ -116,17 +129,17 @@ impl Counting {
 
     /// The byte ranges of chunks that were read, in order.
     pub fn ranges(&self) -> Vec<Range<u64>> {
-        self.reads.lock().unwrap().iter().map(|(_, range)| range.clone()).collect()
+        self.reads.lock().unwrap().iter().map(|read| read.range.clone()).collect()
     }
 
-    /// The names of the threads that read chunks, in the order of the reads.
-    pub fn threads(&self) -> Vec<String> {
-        self.threads.lock().unwrap().clone()
+    /// The reads of chunks, in order.
+    pub fn reads(&self) -> Vec<ChunkRead> {
+        self.reads.lock().unwrap().clone()
     }
 
     /// The keys of chunks that were read, in order.
     pub fn keys(&self) -> Vec<String> {
-        self.reads.lock().unwrap().iter().map(|(key, _)| key.clone()).collect()
+        self.reads.lock().unwrap().iter().map(|read| read.key.clone()).collect()
     }
 
     /// How many bytes of chunks were read.
@@ -137,7 +150,6 @@ impl Counting {
     /// Resets all counts.
     pub fn reset(&self) {
         self.reads.lock().unwrap().clear();
-        self.threads.lock().unwrap().clear();
         self.asked.lock().unwrap().clear();
         for counter in [&self.most, &self.lists, &self.heads, &self.blind, &self.documents] {
             counter.store(0, SeqCst);
@@ -271,10 +283,10 @@ impl Store for Counting {
         }
         let _question = self.begin();
         let size = self.inner.head(key).await?.map_or(0, |info| info.size);
-        let read = range.resolve(size).unwrap_or(0..0);
-        self.reads.lock().unwrap().push((key.to_string(), read));
+        let range_read = range.resolve(size).unwrap_or(0..0);
         let thread = std::thread::current().name().unwrap_or_default().to_owned();
-        self.threads.lock().unwrap().push(thread);
+        let read = ChunkRead { key: key.to_string(), range: range_read, thread };
+        self.reads.lock().unwrap().push(read);
         if if_match.is_none() {
             self.blind.fetch_add(1, SeqCst);
         }
@@ -329,6 +341,11 @@ impl Store for Counting {
 impl Shortcuts for Counting {
     fn capabilities(&self) -> Capabilities {
         if self.is_remote { Capabilities::REMOTE } else { self.inner.capabilities() }
+    }
+
+    /// Of values that exist, each check is a request that is counted.
+    fn validate_cached(&self, key: &StoreKey, version: Option<&Version>) -> bool {
+        version.is_none() && self.inner.validate_cached(key, None)
     }
 }
 

@@ -9,6 +9,7 @@ use futures::TryStreamExt;
 use rustix::fs::{Advice, fadvise};
 
 use super::*;
+use crate::cpu::{ComputePool, ComputePoolOptions};
 use crate::key::StoreKey;
 use crate::store::local::root::TryOpen;
 use crate::store::tests::{key, read};
@@ -92,6 +93,22 @@ async fn reads_from_memory_use_no_thread() {
     }
     let hops = store.hops();
     assert!((fewest..=most).contains(&hops), "{hops}");
+}
+
+#[tokio::test]
+async fn a_thread_of_the_pool_reads_more_from_memory_than_one_of_the_reactor() {
+    let (directory, store) = served();
+    std::fs::write(directory.path().join("a"), bytes(1 << 20)).unwrap();
+    let (store, cpu) = (Arc::new(store), ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap());
+    // The first read waits until the file's version is settled, and reads it again.
+    assert_eq!(read(&*store, "a").await.unwrap().len(), 1 << 20);
+    let before = store.hops();
+    assert_eq!(read(&*store, "a").await.unwrap().len(), 1 << 20);
+    assert_eq!(store.hops() - before, 1, "the reactor has other tasks");
+    let reader = Arc::clone(&store);
+    let value = cpu.spawn_future(async move { read(&*reader, "a").await }).await.unwrap();
+    assert!(value.unwrap() == bytes(1 << 20));
+    assert_eq!(store.hops() - before, if store.reads_nonblocking() { 1 } else { 2 });
 }
 
 #[tokio::test]

@@ -162,7 +162,7 @@ async fn a_value_keeps_its_bytes_while_it_is_read_and_replaced() {
     let (_directory, store) = store();
     put(&store, "a", vec![1; 4 << 20]).await;
     let value = store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap();
-    assert!(matches!(value.body, ValueBody::Stream(_)));
+    assert!(!matches!(value.body, ValueBody::Bytes(_)), "not read yet");
     put(&store, "a", vec![2; 4 << 20]).await;
     assert!(value.bytes(1 << 30).await.unwrap().iter().all(|byte| *byte == 1));
     let part = store.get(&key("a"), ByteRange::Suffix(1 << 20), None).await.unwrap().unwrap();
@@ -178,12 +178,13 @@ async fn a_read_of_a_file_that_changes_meanwhile_is_an_error() {
         |file: &std::fs::File| std::os::unix::fs::FileExt::write_all_at(file, &[9; 16], 3 << 20),
     ] {
         put(&store, "a", vec![1; 4 << 20]).await;
-        let value = store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap();
-        let mut stream = value.body.into_stream();
+        let open = async || store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap();
+        let (mut stream, at_once) = (open().await.body.into_stream(), open().await);
         stream.try_next().await.unwrap().unwrap();
         change(&std::fs::File::options().write(true).open(&path).unwrap()).unwrap();
         let rest: Result<Vec<_>, _> = stream.try_collect().await;
         assert!(matches!(rest.unwrap_err(), StoreError::VersionChanged));
+        assert!(matches!(at_once.bytes(1 << 30).await.unwrap_err(), StoreError::VersionChanged));
     }
 }
 
