@@ -20,6 +20,9 @@ use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex, Sharded};
 use crate::cpu::ComputePool;
 use crate::store::{ByteRange, StoreError, Value};
 
+/// The most attempts to read a value that others write to meanwhile.
+const READ_ATTEMPTS: usize = 3;
+
 /// A source that fetches and decodes chunks, and caches nothing. Clones share its budget.
 #[derive(Clone, Debug)]
 pub struct DirectSource {
@@ -91,9 +94,21 @@ impl DirectSource {
         threads: DecodingThreads,
     ) -> Result<ChunkLookup, ArrayError> {
         let _permit = self.fetching.reserve(Self::expected_bytes(chain).saturating_mul(2)).await;
-        let read = Self::read_speculatively(key, chain, context);
-        let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));
-        let Some((value, encoded)) = read.await? else {
+        let mut attempts = 1;
+        let read = loop {
+            let read = Self::read_speculatively(key, chain, context);
+            let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));
+            match read.await {
+                // Any version will do, so the next one too.
+                Err(ArrayError::Store { source: StoreError::VersionChanged, .. })
+                    if attempts < READ_ATTEMPTS =>
+                {
+                    attempts += 1;
+                }
+                outcome => break outcome?,
+            }
+        };
+        let Some((value, encoded)) = read else {
             return Ok(ChunkLookup::version_only(None));
         };
         let Some((encoded, shared)) = encoded else { return Ok(ChunkLookup::version_only(Some(value))) };
@@ -164,7 +179,11 @@ impl ChunkSource for DirectSource {
         }
         let (source, key, chain, context) =
             (self.clone(), key.clone(), Arc::clone(chain), Arc::clone(context));
-        let fetch = async move { source.fetch(&key, &chain, &context, DecodingThreads::This).await };
+        let queued = Instant::now();
+        let fetch = async move {
+            context.add_fetch_time(queued);
+            source.fetch(&key, &chain, &context, DecodingThreads::This).await
+        };
         self.fetching.cpu.spawn_future(fetch).await?
     }
 

@@ -111,7 +111,9 @@ impl RangeLoad {
     /// Fetches and decodes one range on a thread of the pool.
     async fn fetch_and_decode_on_pool(self, fetch: Fetch) -> Decoded {
         let (cpu, positions) = (self.fetching.cpu.clone(), fetch.positions.clone());
+        let queued = Instant::now();
         let work = async move {
+            self.context.add_fetch_time(queued);
             let fetched = self.fetch(fetch).await;
             self.decode(vec![fetched], DecodingThreads::This).await
         };

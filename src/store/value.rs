@@ -2,13 +2,16 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
+use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use super::StoreError;
 use super::types::{ValueInfo, Version};
+use crate::cpu::on_pool_thread;
 
 /// Bytes of a value that is read or stored.
 pub type ValueStream = BoxStream<'static, Result<Bytes, StoreError>>;
@@ -24,16 +27,16 @@ pub enum ValueBody {
 }
 
 /// A body in an open file. Which bytes of the file these are is known to the file's store.
-#[async_trait]
 pub trait FileBody: Send {
     /// The body as a stream, whose pieces take little memory.
     fn into_stream(self: Box<Self>) -> ValueStream;
 
-    /// All of the body in memory of its own.
+    /// All of the body in memory of its own, or the body as it was if it cannot be read without blocking. A long body takes long, so
+    /// call this on the compute pool.
     ///
     /// # Errors
-    /// Failures of the store.
-    async fn read(self: Box<Self>) -> Result<Bytes, StoreError>;
+    /// The body.
+    fn try_read(self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>>;
 }
 
 /// A value, or a part of one.
@@ -99,28 +102,12 @@ impl Value {
         };
         let bytes = match self.body {
             ValueBody::Bytes(bytes) => bytes,
-            ValueBody::File(file) => file.read().await?,
-            ValueBody::Stream(mut stream) => {
-                let Some(first) = stream.try_next().await? else {
-                    return if length == 0 {
-                        Ok((Bytes::new(), self.is_accounted))
-                    } else {
-                        Err(StoreError::WrongLength)
-                    };
-                };
-                if first.len() == capacity && stream.try_next().await?.is_none() {
-                    return Ok((first, self.is_accounted));
-                }
-                let mut bytes = BytesMut::with_capacity(capacity);
-                bytes.extend_from_slice(&first);
-                while let Some(part) = stream.try_next().await? {
-                    if part.len() > capacity - bytes.len().min(capacity) {
-                        return Err(StoreError::WrongLength);
-                    }
-                    bytes.extend_from_slice(&part);
-                }
-                bytes.freeze()
-            }
+            ValueBody::Stream(stream) => collect(stream, capacity).await?,
+            ValueBody::File(file) if on_pool_thread() => match file.try_read() {
+                Ok(bytes) => bytes,
+                Err(file) => collect_on_reactor(file.into_stream(), capacity).await?,
+            },
+            ValueBody::File(file) => collect(file.into_stream(), capacity).await?,
         };
         if bytes.len() == capacity { Ok((bytes, self.is_accounted)) } else { Err(StoreError::WrongLength) }
     }
@@ -146,6 +133,35 @@ impl Value {
             Ok(Some((part, (left.ok_or(StoreError::WrongLength)?, stream))))
         })
         .boxed()
+    }
+}
+
+/// The bytes of a stream, which should be this many.
+async fn collect(mut stream: ValueStream, capacity: usize) -> Result<Bytes, StoreError> {
+    let Some(first) = stream.try_next().await? else { return Ok(Bytes::new()) };
+    if first.len() == capacity && stream.try_next().await?.is_none() {
+        return Ok(first);
+    }
+    let mut bytes = BytesMut::with_capacity(capacity);
+    bytes.extend_from_slice(&first);
+    while let Some(part) = stream.try_next().await? {
+        if part.len() > capacity - bytes.len().min(capacity) {
+            return Err(StoreError::WrongLength);
+        }
+        bytes.extend_from_slice(&part);
+    }
+    Ok(bytes.freeze())
+}
+
+/// [`collect`] for a caller on the pool: there, each piece that is not in memory would wait for its turn.
+async fn collect_on_reactor(stream: ValueStream, capacity: usize) -> Result<Bytes, StoreError> {
+    // Ends the task when it is dropped.
+    let mut task = JoinSet::new();
+    task.spawn(collect(stream, capacity).in_current_span());
+    match task.join_next().await {
+        Some(Ok(collected)) => collected,
+        Some(Err(panicked)) => Err(StoreError::Backend(Arc::new(panicked))),
+        None => Err(StoreError::WrongLength),
     }
 }
 

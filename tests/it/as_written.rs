@@ -323,6 +323,17 @@ async fn views_emit_fill_values_that_clients_refuse_as_specified() {
     }
 }
 
+/// zarr-python 2 writes 0 for texts of any length, too.
+#[tokio::test]
+async fn missing_texts_of_v2_are_empty_where_the_fill_value_is_the_number_zero() {
+    let store = memory();
+    let members = json!({ "dtype": "|O", "fill_value": 0, "filters": [{ "id": "vlen-utf8" }] });
+    put(&store, ".zarray", v2(&members)).await;
+    let server = Server::of(store);
+    assert_eq!(document(&server, "/v1/data/m?format=json").await, json!(["", "", "", ""]));
+    assert_eq!(document(&server, "/rechunk/m/auto/raw/zarr.json").await["fill_value"], "");
+}
+
 #[tokio::test]
 async fn non_finite_numbers_in_attributes_are_emitted_as_strings() {
     let store = memory();

@@ -190,6 +190,21 @@ async fn what_is_said_of_a_new_array_is_in_its_document() {
 }
 
 #[tokio::test]
+async fn a_long_document_is_stored_as_long_as_it_was_sent_and_a_short_one_indented() {
+    let store = memory();
+    let server = server(&store);
+    // Each value is on three lines of its own where documents are indented.
+    for (name, values) in [("short", 10), ("long", 150_000)] {
+        let body = json!({"node_type": "group", "attributes": {"values": vec![json!({"": 1}); values]}});
+        let answer = server.create(name, &body).await;
+        assert_eq!(answer.status, 201, "{name}: {:?}", answer.body);
+        let text = &contents(&store).await[&format!("{name}/zarr.json")];
+        assert_eq!(text.contains(&b'\n'), name == "short");
+        assert_eq!(document(&store, &format!("{name}/zarr.json")).await["attributes"], body["attributes"]);
+    }
+}
+
+#[tokio::test]
 async fn bad_nodes_are_refused_and_nothing_is_written() {
     let store = memory();
     put(&store, "zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;

@@ -1,5 +1,5 @@
 //! No long work on the threads that respond: every route is requested with long documents, listings and
-//! batches, and no poll of a response takes more of its thread's time than the limit. What other threads and programs do
+//! batches, long documents are written, and no poll of a response takes more of its thread's time than the limit. What other threads and programs do
 //! meanwhile does not count.
 //!
 //! Digests are too fast to be seen here: the code that computes them checks its thread itself (`cpu`).
@@ -423,6 +423,50 @@ fn others() -> Vec<Request<Body>> {
     ]
 }
 
+/// Writes of long documents, beside long documents, and of what has them. Each finds what those before it wrote.
+fn writes() -> Vec<Request<Body>> {
+    let array = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [8, 8], "data_type": "uint8", "fill_value": 0,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 4]}},
+        "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}],
+    });
+    let group = || document(json!({"zarr_format": 3, "node_type": "group"}), json!({"long": long()}));
+    let write = |method: &str, url: &str, headers: &[(&str, &str)], body: Vec<u8>| {
+        let mut request = Request::builder().method(method).uri(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(Body::from(body)).unwrap()
+    };
+    let json = [("content-type", "application/json")];
+    let elements = [("content-type", "application/octet-stream")];
+    let long_attribute = json!({"attributes": {"longer": long()}}).to_string();
+    vec![
+        write("PUT", "/store/m/new/zarr.json", &[], group().into()),
+        write("PATCH", "/store/m/new/zarr.json", &[("content-range", "bytes 0-0/*")], b"{".to_vec()),
+        write("COPY", "/store/m/new/", &[("destination", "/store/m/new_copy/")], Vec::new()),
+        write("PUT", "/s3/m/newer/zarr.json", &[], group().into()),
+        write(
+            "PUT",
+            "/v1/nodes/m/made",
+            &json,
+            document(json!({"node_type": "group"}), json!({"long": long()})).into(),
+        ),
+        write("PUT", "/v1/nodes/m/made/a", &json, document(array, json!({"long": long()})).into()),
+        write("PATCH", "/v1/nodes/m/made/a", &json, br#"{"attributes": {"n": 1}}"#.to_vec()),
+        write("PATCH", "/v1/nodes/m/new_copy", &json, r#"{"attributes": {"long": null}}"#.into()),
+        write("PATCH", "/v1/nodes/m/new_copy", &json, long_attribute.into()),
+        write("PUT", "/v1/data/m/made/a", &elements, vec![7; 64]),
+        write("POST", "/v1/data/m/made/a?append=0", &elements, vec![7; 8]),
+        write("PUT", "/v1/nodes/m/made_copy?copy=made", &json, Vec::new()),
+        write("POST", "/v1/partial/m", &json, {
+            let set = (0..KEYS)
+                .map(|number| json!({"key": format!("set/{number}"), "offset": 0, "base64": "AA=="}));
+            json!({"set": set.collect::<Vec<_>>()}).to_string().into()
+        }),
+    ]
+}
+
 /// The polls of a new server's responses that take too long.
 fn slow_steps() -> Vec<(Duration, String)> {
     let steps: &'static Steps = Box::leak(Box::default());
@@ -455,6 +499,11 @@ fn slow_steps() -> Vec<(Duration, String)> {
             let what = request.uri().to_string();
             let (status, _) = steps.ask(&server, request).await;
             assert_eq!(status, StatusCode::OK, "{what}");
+        }
+        for request in writes() {
+            let what = format!("{} {}", request.method(), request.uri());
+            let (status, _) = steps.ask(&server, request).await;
+            assert!(status.is_success(), "{what}: {status}");
         }
         // The labels that are near are found among all.
         let missing = Request::get("/v1/data/m/label?sel.label=1999-01-01").body(Body::empty()).unwrap();

@@ -22,6 +22,7 @@ use crate::api::store::write::check_writable;
 use crate::array::OpenNode;
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope, check_derived};
+use crate::cpu::DropOnPool;
 use crate::error::{Classify, ErrorClass};
 use crate::http::base_path::BasePath;
 use crate::http::conditions::Conditions;
@@ -89,6 +90,7 @@ pub(crate) async fn put_node(
     let writer = writer(&state, &target, request.extensions());
     let (members, held): (Map<String, Value>, _) = body(&state, request).await?;
     let node = state.engine.cpu.run(move || NewNode::from_json(members)).await?.map_err(problem)?;
+    let node = DropOnPool::new(node, &state.engine.cpu);
     let like = match node.like() {
         Some(path) => Some(like(&target, &sender.0, path, &writer).await?),
         None => None,
@@ -167,7 +169,7 @@ pub(crate) async fn patch_node(
     // Before the body is held: a request must not wait for memory while it has some.
     let is_expected = check_conditions(&state, &target, (&sender, &base), &headers).await?;
     let (patch, held): (NodePatch, _) = body(&state, request).await?;
-    let path = target.path.clone();
+    let (path, patch) = (target.path.clone(), DropOnPool::new(patch, &state.engine.cpu));
     let change = async move {
         let _held = held;
         writer.patch(&path, node, &patch, is_expected).await

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{StreamExt, unfold};
 use rustix::buffer::spare_capacity;
@@ -18,8 +17,8 @@ use super::piece_buffers::{PieceBuffer, PieceLength};
 use super::version::was_written_between;
 use crate::store::{FileBody, StoreError, Value, ValueBody, ValueInfo, ValueStream};
 
-/// The length, in bytes, of pieces that may be not in memory. One that is in memory is read without delaying other tasks.
-const PIECE_BYTES: usize = 512 << 10;
+/// Pieces that are not in memory are read in this length, in bytes.
+const PIECE_BYTES: u64 = 512 << 10;
 
 /// An open file, and the range of it that is still to be read.
 pub(super) struct OpenValue {
@@ -72,75 +71,59 @@ impl OpenValue {
         })
         .boxed()
     }
-
-    /// Fills a buffer with the next bytes, if they are in memory.
-    fn try_read(&mut self, bytes: &mut [u8]) -> Option<()> {
-        try_read(&self.file, &self.stat, bytes, self.range.start)?;
-        self.range.start += bytes.len() as u64;
-        Some(())
-    }
-
-    /// The next bytes, at most this many, by a thread that may block.
-    async fn read_blocking(&mut self, longest: usize, blocking: &Blocking) -> Result<Bytes, StoreError> {
-        let at = self.range.start;
-        let next = self.range.end.min(at.saturating_add(longest as u64));
-        let (file, stat) = (Arc::clone(&self.file), self.stat);
-        let read = move || read_piece(&file, &stat, at..next)?.ok_or(StoreError::VersionChanged);
-        let piece = blocking.run(read).await;
-        self.range.start = next;
-        piece
-    }
 }
 
 impl Pieces {
     async fn next(&mut self) -> Option<Result<Bytes, StoreError>> {
-        if self.opened.range.is_empty() {
+        let at = self.opened.range.start;
+        if at >= self.opened.range.end {
             return None;
         }
         // A reader that collects pieces that are all in memory must yield to other tasks.
         tokio::task::consume_budget().await;
-        match self.try_next() {
-            Some(piece) => Some(Ok(piece)),
-            None => Some(self.opened.read_blocking(PIECE_BYTES, &self.blocking).await),
+        if let Some(piece) = self.try_next() {
+            return Some(Ok(piece));
         }
+        let next = self.opened.range.end.min(at.saturating_add(PIECE_BYTES));
+        let (file, stat) = (Arc::clone(&self.opened.file), self.opened.stat);
+        let read = move || read_piece(&file, &stat, at..next)?.ok_or(StoreError::VersionChanged);
+        let piece = self.blocking.run(read).await;
+        self.opened.range.start = next;
+        Some(piece)
     }
 
     /// The next piece, if it is in memory.
     fn try_next(&mut self) -> Option<Bytes> {
-        if !self.opened.nonblocking {
+        let OpenValue { file, stat, range, nonblocking, .. } = &mut self.opened;
+        if !*nonblocking {
             return None;
         }
         let longest = if self.is_long { self.long_piece } else { PieceLength::Short };
-        let mut buffer = PieceBuffer::take(self.opened.range.end - self.opened.range.start, longest);
-        self.opened.try_read(buffer.piece_mut())?;
+        let mut buffer = PieceBuffer::take(range.end - range.start, longest);
+        try_read(file, stat, buffer.piece_mut(), range.start)?;
+        let piece = buffer.into_piece();
         if self.is_long {
             self.long_piece = self.long_piece.longer();
         }
         self.is_long = !self.is_long;
-        Some(buffer.into_piece())
+        range.start += piece.len() as u64;
+        Some(piece)
     }
 }
 
-#[async_trait]
 impl FileBody for NonblockingBody {
     fn into_stream(self: Box<Self>) -> ValueStream {
         self.opened.into_pieces(self.blocking)
     }
 
-    async fn read(mut self: Box<Self>) -> Result<Bytes, StoreError> {
-        let Self { opened, blocking } = self.as_mut();
-        let Ok(length) = usize::try_from(opened.range.end - opened.range.start) else {
-            return Err(StoreError::WrongLength);
-        };
+    fn try_read(self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>> {
+        let OpenValue { file, stat, range, .. } = &self.opened;
+        let Ok(length) = usize::try_from(range.end - range.start) else { return Err(self) };
         let mut bytes = vec![0; length];
-        for piece in bytes.chunks_mut(PIECE_BYTES) {
-            // Other tasks of the thread run between two pieces.
-            tokio::task::consume_budget().await;
-            if opened.try_read(piece).is_none() {
-                piece.copy_from_slice(&opened.read_blocking(piece.len(), blocking).await?);
-            }
+        match try_read(file, stat, &mut bytes, range.start) {
+            Some(_) => Ok(bytes.into()),
+            None => Err(self),
         }
-        Ok(bytes.into())
     }
 }
 

@@ -21,6 +21,9 @@ pub(super) const META: &str = "meta";
 /// The attributes of a node of v2.
 pub(super) const ZATTRS: &str = ".zattrs";
 
+/// Documents that are longer without indentation have none.
+const MAX_INDENTED_BYTES: usize = 64 << 10;
+
 /// The documents of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeDocuments {
@@ -39,7 +42,7 @@ impl NodeDocuments {
     /// # Errors
     /// [`NodeWriteError::Document`] if they are not those of an array or a group that can be read.
     pub(super) fn of_v3(document: &Value, limits: &MetadataLimits) -> Result<Self, NodeWriteError> {
-        let text = pretty(document);
+        let text = document_text(document);
         let node = v3::parse(text.as_bytes(), limits).map_err(NodeWriteError::Document)?;
         let array = match node {
             v3::V3Node::Array(array) => Some(Arc::new(array)),
@@ -57,7 +60,7 @@ impl NodeDocuments {
         attributes: &Map<String, Value>,
         limits: &MetadataLimits,
     ) -> Result<Self, NodeWriteError> {
-        let (zarray, zattrs) = (pretty(zarray), pretty(attributes));
+        let (zarray, zattrs) = (document_text(zarray), document_text(attributes));
         let array = v2::parse_array(zarray.as_bytes(), Some(zattrs.as_bytes()), v2_codec, limits);
         let array = array.map_err(NodeWriteError::Document)?;
         let texts = vec![(ZATTRS, zattrs), (ZARRAY, zarray)];
@@ -77,7 +80,7 @@ impl NodeDocuments {
             let document = json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes });
             return Self::of_v3(&document, limits);
         }
-        let (zgroup, zattrs) = (pretty(&json!({ "zarr_format": 2 })), pretty(attributes));
+        let (zgroup, zattrs) = (document_text(&json!({ "zarr_format": 2 })), document_text(attributes));
         v2::parse_group(zgroup.as_bytes(), Some(zattrs.as_bytes()), limits)
             .map_err(NodeWriteError::Document)?;
         Ok(Self { format, texts: vec![(ZATTRS, zattrs), (ZGROUP, zgroup)], array: None })
@@ -91,7 +94,7 @@ impl NodeDocuments {
         } else {
             (ZGROUP, json!({ "zarr_format": 2 }))
         };
-        Self { format, texts: vec![(name, pretty(&text))], array: None }
+        Self { format, texts: vec![(name, document_text(&text))], array: None }
     }
 
     /// The name of the document that makes it a node.
@@ -130,8 +133,13 @@ impl NodeDocuments {
     }
 }
 
-/// A document as text for people to read.
-pub(super) fn pretty(document: &impl serde::Serialize) -> String {
+/// A document as text, indented for people to read unless it is long. Indentation can make a document several times as long, so that
+/// one within the limit would be stored beyond it.
+pub(super) fn document_text(document: &impl serde::Serialize) -> String {
     // Values have text as names, so that this does not fail.
+    let text = serde_json::to_string(document).unwrap_or_default();
+    if text.len() > MAX_INDENTED_BYTES {
+        return text;
+    }
     serde_json::to_string_pretty(document).unwrap_or_default()
 }

@@ -81,6 +81,13 @@ fn invalid(text: impl Into<String>) -> NodeWriteError {
     NodeWriteError::Invalid(text.into())
 }
 
+impl Default for NewNode {
+    /// An empty document, which no node can have.
+    fn default() -> Self {
+        Self(Kind::Document(Map::new()))
+    }
+}
+
 impl NewNode {
     /// Reads what a client says.
     ///

@@ -214,40 +214,53 @@ async fn reads_by_post_are_allowed_for_pages_of_every_origin() {
     assert!(![403, 421].contains(&answer.status.as_u16()), "{:?}", answer.body);
 }
 
+/// The method and a URL of every route that writes.
+fn writes_of_the_api() -> Vec<(String, String)> {
+    let api: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
+    let mut writes = Vec::new();
+    for (path, methods) in api["paths"].as_object().unwrap() {
+        if ["/v1/vectors/", "/v1/partial/", "/v1/batch/"].iter().any(|reads| path.starts_with(reads)) {
+            continue;
+        }
+        for method in
+            ["put", "post", "patch", "delete"].iter().filter(|method| methods.get(**method).is_some())
+        {
+            let url = path.replace("{mount}", "m").replace("{key}", "arr/c/0").replace("{prefix}", "arr");
+            // Without `append` it reads.
+            let is_append = *method == "post" && path.starts_with("/v1/data/");
+            writes.push((method.to_uppercase(), if is_append { url + "?append=0" } else { url }));
+        }
+    }
+    assert!(writes.len() >= 9, "{writes:?}");
+    writes
+}
+
 #[tokio::test]
 async fn every_route_that_writes_refuses_pages_of_unlisted_origins() {
-    let api: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
     let everything = ["read", "list", "write", "delete", "admin"];
     let tokens = BTreeMap::from([("all", known("all", json!([grant("m", "", &everything)])))]);
     let (server, web) = server(json!({}), &[]).await;
     server.set_access(access(json!({ "tokens": tokens }), &[], &web));
     let bearer = format!("Bearer {}", token("all"));
     let headers = [("host", "localhost"), ("origin", "https://evil.example"), ("authorization", &*bearer)];
-    let mut refused = 0;
-    for (path, methods) in api["paths"].as_object().unwrap() {
-        for method in
-            ["put", "post", "patch", "delete"].iter().filter(|method| methods.get(**method).is_some())
-        {
-            if ["/v1/vectors/", "/v1/partial/", "/v1/batch/"].iter().any(|reads| path.starts_with(reads)) {
-                continue;
-            }
-            let url = path.replace("{mount}", "m").replace("{key}", "arr/c/0").replace("{prefix}", "arr");
-            // Without `append` it reads.
-            let is_append = *method == "post" && path.starts_with("/v1/data/");
-            let url = if is_append { url + "?append=0" } else { url };
-            let answer = ask(&server, &method.to_uppercase(), &url, &headers, "").await;
-            if path.starts_with("/s3/") {
-                let text = String::from_utf8_lossy(&answer.body);
-                assert_eq!(answer.status, 403, "{method} {url}");
-                assert!(
-                    text.contains("<Code>AccessDenied</Code>") && text.contains("allow_writes"),
-                    "{text}"
-                );
-            } else {
-                answer.refuses(403, "cross-origin-write", &format!("{method} {url}"));
-            }
-            refused += 1;
+    for (method, url) in writes_of_the_api() {
+        let answer = ask(&server, &method, &url, &headers, "").await;
+        if url.starts_with("/s3/") {
+            let text = String::from_utf8_lossy(&answer.body);
+            assert_eq!(answer.status, 403, "{method} {url}");
+            assert!(text.contains("<Code>AccessDenied</Code>") && text.contains("allow_writes"), "{text}");
+        } else {
+            answer.refuses(403, "cross-origin-write", &format!("{method} {url}"));
         }
     }
-    assert!(refused >= 9, "{refused}");
+}
+
+#[tokio::test]
+async fn every_route_that_writes_refuses_pages_that_use_dns_rebinding() {
+    let server = open(HttpOptions::default()).await;
+    let headers = [("host", "evil.example"), ("origin", "http://evil.example")];
+    for (method, url) in writes_of_the_api() {
+        let answer = ask(&server, &method, &url, &headers, "").await;
+        assert_eq!(answer.status, 421, "{method} {url}: {:?}", answer.body);
+    }
 }

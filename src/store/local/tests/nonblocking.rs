@@ -114,6 +114,7 @@ async fn a_thread_of_the_pool_reads_more_from_memory_than_one_of_the_reactor() {
 #[tokio::test]
 async fn files_that_are_not_in_memory_are_read() {
     let (directory, store) = served();
+    let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
     for (name, length) in [("small", 64 << 10), ("large", 3 << 20)] {
         let path = directory.path().join(name);
         std::fs::write(&path, bytes(length)).unwrap();
@@ -122,6 +123,10 @@ async fn files_that_are_not_in_memory_are_read() {
         for keep in [0, 40_960] {
             fadvise(&file, keep, None, Advice::DontNeed).unwrap();
             assert!(read(&store, name).await.unwrap() == bytes(length), "{name} {keep}");
+            fadvise(&file, keep, None, Advice::DontNeed).unwrap();
+            let value = store.get(&key(name), ByteRange::Whole, None).await.unwrap().unwrap();
+            let on_pool = cpu.spawn_future(value.bytes(1 << 30)).await.unwrap();
+            assert!(on_pool.unwrap() == bytes(length), "{name} {keep} on the pool");
         }
     }
 }

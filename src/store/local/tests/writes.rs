@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt};
 
 use super::*;
+use crate::cpu::{ComputePool, ComputePoolOptions};
 use crate::store::tests::{body, broken_body, key, put, read};
 use crate::store::{ByteRange, Shortcuts, Store, StoreError, ValueBody, WriteCondition};
 
@@ -172,6 +173,7 @@ async fn a_value_keeps_its_bytes_while_it_is_read_and_replaced() {
 #[tokio::test]
 async fn a_read_of_a_file_that_changes_meanwhile_is_an_error() {
     let (directory, store) = store();
+    let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
     let path = directory.path().join("a");
     for change in [
         |file: &std::fs::File| file.set_len(1 << 20),
@@ -179,12 +181,14 @@ async fn a_read_of_a_file_that_changes_meanwhile_is_an_error() {
     ] {
         put(&store, "a", vec![1; 4 << 20]).await;
         let open = async || store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap();
-        let (mut stream, at_once) = (open().await.body.into_stream(), open().await);
+        let (mut stream, at_once, on_pool) = (open().await.body.into_stream(), open().await, open().await);
         stream.try_next().await.unwrap().unwrap();
         change(&std::fs::File::options().write(true).open(&path).unwrap()).unwrap();
         let rest: Result<Vec<_>, _> = stream.try_collect().await;
         assert!(matches!(rest.unwrap_err(), StoreError::VersionChanged));
         assert!(matches!(at_once.bytes(1 << 30).await.unwrap_err(), StoreError::VersionChanged));
+        let on_pool = cpu.spawn_future(on_pool.bytes(1 << 30)).await.unwrap();
+        assert!(matches!(on_pool.unwrap_err(), StoreError::VersionChanged));
     }
 }
 
