@@ -43,7 +43,7 @@ pub struct Counting {
     /// Reads of chunks wait for a permit each.
     gate: Semaphore,
     failing: AtomicBool,
-    /// So many reads of chunks find that the value has changed.
+    /// The number of further reads of chunks that find the value changed.
     changing: AtomicUsize,
     failures: AtomicUsize,
     given_up: Arc<AtomicUsize>,
