@@ -20,9 +20,6 @@ use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex, Sharded};
 use crate::cpu::ComputePool;
 use crate::store::{ByteRange, StoreError, Value};
 
-/// The most attempts to read a value that others write to meanwhile.
-const READ_ATTEMPTS: usize = 3;
-
 /// A source that fetches and decodes chunks, and caches nothing. Clones share its budget.
 #[derive(Clone, Debug)]
 pub struct DirectSource {
@@ -94,21 +91,9 @@ impl DirectSource {
         threads: DecodingThreads,
     ) -> Result<ChunkLookup, ArrayError> {
         let _permit = self.fetching.reserve(Self::expected_bytes(chain).saturating_mul(2)).await;
-        let mut attempts = 1;
-        let read = loop {
-            let read = Self::read_speculatively(key, chain, context);
-            let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));
-            match read.await {
-                // Any version will do, so the next one too.
-                Err(ArrayError::Store { source: StoreError::VersionChanged, .. })
-                    if attempts < READ_ATTEMPTS =>
-                {
-                    attempts += 1;
-                }
-                outcome => break outcome?,
-            }
-        };
-        let Some((value, encoded)) = read else {
+        let read = Self::read_speculatively(key, chain, context);
+        let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));
+        let Some((value, encoded)) = read.await? else {
             return Ok(ChunkLookup::version_only(None));
         };
         let Some((encoded, shared)) = encoded else { return Ok(ChunkLookup::version_only(Some(value))) };

@@ -45,8 +45,8 @@ impl Default for FetchOptions {
     }
 }
 
-/// A fetch of at least this many bytes, encoded or decoded, is read by the thread that decodes it, if the store reads without blocking.
-/// The bytes are then in the caches of one core. Fewer bytes take less time than the hop to another thread.
+/// A fetch of at least this many bytes, encoded or decoded, is read by the thread that decodes it, if the store reads without blocking
+/// and the bytes are in memory. They are then in the caches of one core. Fewer bytes take less time than the hop to another thread.
 const LEAST_READ_ON_POOL: u64 = 128 << 10;
 
 /// The threads that decode.
@@ -102,7 +102,7 @@ impl Fetching {
         Arc::clone(&self.budget).acquire_many_owned(kib).await.ok()
     }
 
-    /// Whether the thread that decodes a fetch of this many bytes also reads it.
+    /// Whether the thread that decodes a fetch of this many bytes should also read it.
     pub(super) fn is_read_on_pool(store: &SharedStore, bytes: u64) -> bool {
         bytes >= LEAST_READ_ON_POOL && store.capabilities().nonblocking
     }

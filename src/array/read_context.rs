@@ -93,7 +93,7 @@ impl ReadContext {
         self.misses.fetch_add(chunks, Relaxed);
     }
 
-    /// Adds the time since `start` to the time spent fetching.
+    /// Adds the time since `start` to the time spent fetching, which includes waiting for a thread that fetches.
     pub fn add_fetch_time(&self, start: Instant) {
         self.fetch_micros.fetch_add(as_micros(start.elapsed()), Relaxed);
     }

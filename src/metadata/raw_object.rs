@@ -39,6 +39,12 @@ impl RawObject {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// The text of each value, by its name.
+    #[must_use]
+    pub fn values(&self) -> HashMap<&str, &str> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    }
+
     /// Sets a member to a value with this text, at its place or behind all others.
     pub fn set(&mut self, name: &str, text: String) {
         match self.0.iter_mut().find(|(known, _)| known == name) {

@@ -31,11 +31,10 @@ pub trait FileBody: Send {
     /// The body as a stream, whose pieces take little memory.
     fn into_stream(self: Box<Self>) -> ValueStream;
 
-    /// All of the body in memory of its own, or the body as it was if it cannot be read without blocking. A long body takes long, so
-    /// call this on the compute pool.
+    /// All of the body in memory of its own. A long body takes long, so call this on the compute pool.
     ///
     /// # Errors
-    /// The body.
+    /// The body as it was, if not all of it can be read without blocking: its stream reads the rest, or says why not.
     fn try_read(self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>>;
 }
 
@@ -139,8 +138,8 @@ impl Value {
 /// The bytes of a stream, which should be this many.
 async fn collect(mut stream: ValueStream, capacity: usize) -> Result<Bytes, StoreError> {
     let Some(first) = stream.try_next().await? else { return Ok(Bytes::new()) };
-    if first.len() == capacity && stream.try_next().await?.is_none() {
-        return Ok(first);
+    if first.len() == capacity {
+        return if stream.try_next().await?.is_none() { Ok(first) } else { Err(StoreError::WrongLength) };
     }
     let mut bytes = BytesMut::with_capacity(capacity);
     bytes.extend_from_slice(&first);
@@ -160,7 +159,8 @@ async fn collect_on_reactor(stream: ValueStream, capacity: usize) -> Result<Byte
     task.spawn(collect(stream, capacity).in_current_span());
     match task.join_next().await {
         Some(Ok(collected)) => collected,
-        Some(Err(panicked)) => Err(StoreError::Backend(Arc::new(panicked))),
+        Some(Err(error)) => Err(StoreError::Backend(Arc::new(error))),
+        // The set has one task.
         None => Err(StoreError::WrongLength),
     }
 }
@@ -190,6 +190,7 @@ impl fmt::Debug for ValueBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::{ComputePool, ComputePoolOptions};
 
     #[tokio::test]
     async fn a_body_of_another_length_than_its_range_is_rejected() {
@@ -203,7 +204,12 @@ mod tests {
         assert_eq!(value(vec![], 4..4).bytes(10).await.unwrap(), "");
         let stream = value(vec![b"ab", b"cd"], 0..4).into_exact_stream();
         assert_eq!(stream.try_collect::<Vec<_>>().await.unwrap().concat(), b"abcd");
-        for (parts, range) in [(vec![b"ab" as &[u8]], 0..4), (vec![b"ab", b"cde"], 0..4), (vec![], 0..1)] {
+        for (parts, range) in [
+            (vec![b"ab" as &[u8]], 0..4),
+            (vec![b"ab", b"cde"], 0..4),
+            (vec![b"abcd", b"e"], 0..4),
+            (vec![], 0..1),
+        ] {
             assert!(matches!(
                 value(parts.clone(), range.clone()).bytes(10).await,
                 Err(StoreError::WrongLength)
@@ -212,5 +218,32 @@ mod tests {
             assert!(matches!(stream, Err(StoreError::WrongLength)));
         }
         assert!(matches!(value(vec![b"abcd"], 0..4).bytes(3).await, Err(StoreError::ValueTooLarge { .. })));
+    }
+
+    /// A body that is not in memory as a whole. Its stream records on what threads it is polled.
+    struct NotInMemory(std::sync::mpsc::Sender<bool>);
+
+    impl FileBody for NotInMemory {
+        fn into_stream(self: Box<Self>) -> ValueStream {
+            let pieces = futures::stream::iter([b"ab", b"cd"]).map(move |piece| {
+                self.0.send(on_pool_thread()).unwrap();
+                Ok(Bytes::from_static(piece))
+            });
+            pieces.boxed()
+        }
+
+        fn try_read(self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>> {
+            Err(self)
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_in_memory_is_not_read_by_threads_of_the_pool() {
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let info = ValueInfo { size: 4, version: Version::strong("v"), modified: None };
+        let value = Value::new(info, 0..4, ValueBody::File(Box::new(NotInMemory(sender))));
+        assert_eq!(cpu.spawn_future(value.bytes(4)).await.unwrap().unwrap(), "abcd");
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), [false, false]);
     }
 }

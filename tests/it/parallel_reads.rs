@@ -112,25 +112,6 @@ async fn threads_that_decode_read_long_whole_chunks_and_not_those_known_to_be_mi
 }
 
 #[tokio::test]
-async fn a_chunk_that_changes_while_it_is_read_is_read_again() {
-    for length in [1 << 10, LONG] {
-        let store = memory();
-        let model = Array::of(&[length]).random(1, &[]).store(&store, "a").await;
-        let counting = Counting::new(store);
-        let mut server = Server::build(Mount::read_only("m", counting.clone()));
-        server.cache = no_caches();
-        let server = server.finish();
-        counting.change(2);
-        let answer = server.get(URL).await;
-        assert!(answer.status == StatusCode::OK && answer.body == model.elements, "{:?}", answer.status);
-        assert_eq!(counting.reads().len(), 3);
-        counting.change(100);
-        let answer = server.get(URL).await;
-        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-    }
-}
-
-#[tokio::test]
 async fn one_fetch_at_a_time_and_less_memory_than_a_chunk_are_enough() {
     let fetch = FetchOptions { max_concurrency: 1, inflight_size: 1, ..FetchOptions::default() };
     let scene = Scene::with(memory(), LONG, Counting::new, fetch).await;

@@ -169,11 +169,10 @@ pub(crate) async fn patch_node(
     // Before the body is held: a request must not wait for memory while it has some.
     let is_expected = check_conditions(&state, &target, (&sender, &base), &headers).await?;
     let (patch, held): (NodePatch, _) = body(&state, request).await?;
-    let (path, patch) = (target.path.clone(), DropOnPool::new(patch, &state.engine.cpu));
-    let change = async move {
-        let _held = held;
-        writer.patch(&path, node, &patch, is_expected).await
-    };
+    // The permit is released once the patch is dropped.
+    let patch = DropOnPool::new((patch, Some(held)), &state.engine.cpu);
+    let path = target.path.clone();
+    let change = async move { writer.patch(&path, node, &patch.0, is_expected).await };
     committed(&state, change).await?;
     changed(&state, &target, sender, base).await
 }

@@ -3,7 +3,7 @@
 //! A writer that replaces the file while it is read does no harm: the descriptor still holds the old one. A
 //! program that writes into the file is noticed by its modification time and size, and the read begins again or
 //! ends in an error, so that bytes of two contents are not mixed. The kernel sets the time before it copies the bytes of
-//! a write: one that it holds up for longer than a step of the clock is noticed too late.
+//! a write. If the copy takes longer than `FINE_STEP`, a read meanwhile may mix both contents.
 
 use std::ops::Range;
 use std::sync::Arc;

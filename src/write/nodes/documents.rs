@@ -133,13 +133,14 @@ impl NodeDocuments {
     }
 }
 
-/// A document as text, indented for people to read unless it is long. Indentation can make a document several times as long, so that
-/// one within the limit would be stored beyond it.
+/// A document as text, indented for people to read unless it is long. Indented, a long one could exceed the limit of documents.
 pub(super) fn document_text(document: &impl serde::Serialize) -> String {
     // Values have text as names, so that this does not fail.
     let text = serde_json::to_string(document).unwrap_or_default();
     if text.len() > MAX_INDENTED_BYTES {
         return text;
     }
-    serde_json::to_string_pretty(document).unwrap_or_default()
+    let indented = serde_json::to_string_pretty(document).unwrap_or_default();
+    // Values that are nested deep have more indentation than text.
+    if indented.len() > 4 * MAX_INDENTED_BYTES { text } else { indented }
 }

@@ -24,6 +24,8 @@ pub struct NodePatch {
     pub(super) attributes: Option<MemberChange<Arc<Map<String, Value>>>>,
     /// New names of dimensions, or the removal of all.
     pub(super) names: Option<MemberChange<Arc<[Option<String>]>>>,
+    /// About the length, in bytes, of the text that sets the attributes.
+    pub(super) attribute_bytes: u64,
 }
 
 /// A change of a member that a node need not have.
@@ -73,6 +75,7 @@ impl TryFrom<PatchMembers> for NodePatch {
                 .map_err(|_error| "`dimension_names` must be a list of names and nulls, or null"),
         };
         Ok(Self {
+            attribute_bytes: attributes.as_ref().map_or(0, text_bytes),
             shape: shape.map(lengths).transpose()?,
             attributes: attributes.map(object).transpose()?,
             names: dimension_names.map(names).transpose()?,
@@ -209,6 +212,20 @@ fn text_of(names: &[Option<String>]) -> String {
     names.iter().cloned().collect::<Value>().to_string()
 }
 
+/// About the length, in bytes, of a value's text. Recursive in the nesting of the patch, which its parser bounds.
+fn text_bytes(value: &Value) -> u64 {
+    let inner = match value {
+        Value::Null | Value::Bool(_) => 0,
+        Value::Number(number) => number.as_str().len() as u64,
+        Value::String(text) => text.len() as u64,
+        Value::Array(values) => values.iter().map(text_bytes).sum(),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| name.len() as u64 + text_bytes(value)).sum()
+        }
+    };
+    inner + 8
+}
+
 /// The object in a member; an empty one in place of anything else.
 fn inner_object(text: Option<&str>, limits: &MetadataLimits) -> Result<RawObject, MetadataError> {
     let object = text.filter(|text| text.starts_with('{'));
@@ -221,18 +238,21 @@ fn merge(
     changes: Option<&Map<String, Value>>,
     limits: &MetadataLimits,
 ) -> Result<RawObject, MetadataError> {
-    for (name, change) in changes.into_iter().flatten() {
-        match change {
-            Value::Null => {
-                target.retain(|known| known != name);
-            }
+    let Some(changes) = changes else { return Ok(target) };
+    target.retain(|known| !changes.get(known).is_some_and(Value::is_null));
+    let current = target.values();
+    let mut set = Vec::new();
+    for (name, change) in changes.iter().filter(|(_, change)| !change.is_null()) {
+        let text = match change {
             Value::Object(changes) => {
-                let inner = inner_object(target.get(name), limits)?;
-                target.set(name, merge(inner, Some(changes), limits)?.to_text());
+                let inner = inner_object(current.get(name.as_str()).copied(), limits)?;
+                merge(inner, Some(changes), limits)?.to_text()
             }
-            change => target.set(name, change.to_string()),
-        }
+            change => change.to_string(),
+        };
+        set.push((name.clone(), text));
     }
+    target.set_all(set);
     Ok(target)
 }
 
@@ -253,6 +273,25 @@ mod tests {
         let merged = merge(RawObject::parse(target.as_bytes(), &limits).unwrap(), Some(&changes), &limits);
         let merged: Value = serde_json::from_str(&merged.unwrap().to_text()).unwrap();
         assert_eq!(merged, json!({"b": {"d": 3, "x": {}}, "e": "new"}));
+    }
+
+    #[test]
+    fn a_patch_of_many_members_is_merged_by_their_names() {
+        let limits = MetadataLimits::default();
+        let members =
+            |from: usize| (from..from + 50_000).map(move |number| (format!("name {number}"), json!(from)));
+        let target: Map<String, Value> = members(0).collect();
+        let mut changes: Map<String, Value> = members(25_000).collect();
+        changes.insert("name 0".to_owned(), Value::Null);
+        let target = RawObject::parse(Value::Object(target).to_string().as_bytes(), &limits).unwrap();
+        let merged = merge(target, Some(&changes), &limits).unwrap();
+        let values = merged.values();
+        assert_eq!(values.len(), 74_999);
+        let value = |number: usize| values.get(format!("name {number}").as_str()).copied();
+        assert_eq!(
+            [0, 1, 24_999, 25_000, 74_999].map(value),
+            [None, Some("0"), Some("0"), Some("25000"), Some("25000")]
+        );
     }
 
     #[test]

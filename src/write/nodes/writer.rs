@@ -221,18 +221,12 @@ impl NodeWriter {
         patch: &NodePatch,
     ) -> Result<String, NodeWriteError> {
         let (text, patch, limits) = (current.map(|current| current.text.clone()), patch.clone(), self.limits);
-        let bytes = text.as_ref().map_or(0, Bytes::len) as u64;
-        // Attributes are set whose length is not known here.
-        let may_be_long = patch.changes_attributes();
+        let bytes = patch.attribute_bytes.saturating_add(text.as_ref().map_or(0, Bytes::len) as u64);
         let apply = move || {
             let patched = patch.apply(name, text.as_deref(), &limits)?;
             Ok(marked_as(patched, text.as_deref().unwrap_or_default()))
         };
-        if may_be_long {
-            self.cpu.run_long(apply).await?
-        } else {
-            self.cpu.run_document(bytes, apply).await?
-        }
+        self.cpu.run_document(bytes, apply).await?
     }
 
     /// A document, which must have one of these versions if there are any.

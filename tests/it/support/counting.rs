@@ -43,8 +43,6 @@ pub struct Counting {
     /// Reads of chunks wait for a permit each.
     gate: Semaphore,
     failing: AtomicBool,
-    /// The number of further reads of chunks that find the value changed.
-    changing: AtomicUsize,
     failures: AtomicUsize,
     given_up: Arc<AtomicUsize>,
     /// The latency of a response about a chunk; its content is from before the wait.
@@ -88,7 +86,6 @@ impl Counting {
             reads: Mutex::default(),
             gate: Semaphore::new(OPEN),
             failing: AtomicBool::new(false),
-            changing: AtomicUsize::new(0),
             failures: AtomicUsize::new(0),
             given_up: Arc::default(),
             heads: AtomicUsize::new(0),
@@ -116,11 +113,6 @@ impl Counting {
     /// From now on, GET and HEAD requests for chunks fail, or no longer fail.
     pub fn fail(&self, failing: bool) {
         self.failing.store(failing, SeqCst);
-    }
-
-    /// The values of the next reads of chunks, this many, change while they are read.
-    pub fn change(&self, reads: usize) {
-        self.changing.store(reads, SeqCst);
     }
 
     /// How many requests failed since the store was made.
@@ -300,11 +292,8 @@ impl Store for Counting {
         }
         let mut underway = Underway(Some(Arc::clone(&self.given_up)));
         self.gate.acquire().await.unwrap().forget();
-        let changes = self.changing.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok();
         let value = if self.failing.load(SeqCst) {
             Err(self.failure())
-        } else if changes {
-            Err(StoreError::VersionChanged)
         } else {
             self.inner.get(key, range, if_match).await
         };
