@@ -1,6 +1,6 @@
-//! No long work on the threads that respond: every route is requested with long documents, listings and
-//! batches, long documents are written, and no poll of a response takes more of its thread's time than the limit. What other threads and programs do
-//! meanwhile does not count.
+//! No long work on the threads that respond: every route is requested with long documents, listings and batches, and long documents
+//! are written. No poll of a response takes more of its thread's time than the limit. What other threads and programs do meanwhile
+//! does not count.
 //!
 //! Digests are too fast to be seen here: the code that computes them checks its thread itself (`cpu`).
 

@@ -21,7 +21,7 @@ pub(super) const META: &str = "meta";
 /// The attributes of a node of v2.
 pub(super) const ZATTRS: &str = ".zattrs";
 
-/// Documents that are longer without indentation have none.
+/// Documents of more bytes than this, without indentation, are stored without it.
 const MAX_INDENTED_BYTES: usize = 64 << 10;
 
 /// The documents of a node.
