@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use tracing::Instrument;
+use tokio::sync::SemaphorePermit;
+use tracing::{Instrument, Span, trace_span};
 
 use super::chunk_source::{ChunkSource, FetchBudget};
 use super::error::ArrayError;
-use super::fetching::{DecodingThreads, FetchOptions, Fetching, read_range, undecodable};
+use super::fetching::{FetchOptions, Fetching, read_range, undecodable};
 use super::jobs::decode;
 use super::range_load::RangeLoad;
 use super::read_context::ReadContext;
@@ -18,12 +19,20 @@ use super::stored::{ChunkData, ChunkLookup, StoredKey, StoredValue};
 use crate::chunk::Elements;
 use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex, Sharded};
 use crate::cpu::ComputePool;
-use crate::store::{ByteRange, StoreError, Value};
+use crate::store::{ByteRange, FileBody, StoreError, Value, ValueBody};
 
 /// A source that fetches and decodes chunks, and caches nothing. Clones share its budget.
 #[derive(Clone, Debug)]
 pub struct DirectSource {
     fetching: Fetching,
+}
+
+/// What was found of a chunk.
+enum Opened<'a> {
+    /// Its version only, if there is a value: the store returned another range than was expected, so bytes must be fetched again.
+    Version(Option<Arc<StoredValue>>),
+    /// The body of the expected range, which is no longer than it may be, and the permit to read it.
+    Body { value: Arc<StoredValue>, body: Value, permit: Option<SemaphorePermit<'a>> },
 }
 
 impl DirectSource {
@@ -33,32 +42,29 @@ impl DirectSource {
         Self { fetching: Fetching::new(cpu, options) }
     }
 
-    /// Reads what every request needs of a chunk, at whatever version is stored: all of it, or the index of a shard. The bytes
-    /// are `None` where the store returned another range than was expected; they must be fetched again. The flag says whether a
-    /// cache accounts for them.
-    async fn read_speculatively(
+    /// Opens what every request needs of a chunk, at whatever version is stored: all of it, or the index of a shard.
+    async fn open<'a>(
         key: &StoredKey,
         chain: &CodecChain,
-        context: &ReadContext,
-    ) -> Result<Option<(Arc<StoredValue>, Option<(Bytes, bool)>)>, ArrayError> {
+        context: &'a ReadContext,
+    ) -> Result<Opened<'a>, ArrayError> {
         let index = chain.sharding().map(|sharding| (sharding.index_location(), sharding.index_bytes()));
         let requested = match index {
             None => ByteRange::Whole,
             Some((IndexLocation::End, bytes)) => ByteRange::Suffix(bytes),
             Some((IndexLocation::Start, bytes)) => ByteRange::Bounded(0, bytes),
         };
-        let failed = |source| ArrayError::Store { key: key.key.clone(), source };
         let permit = context.acquire_fetch_permit().await;
         let start = Instant::now();
         let found = match key.store.get(&key.key, requested, None).await {
             Ok(Some(found)) => found,
-            Ok(None) => return Ok(None),
+            Ok(None) => return Ok(Opened::Version(None)),
             // The value is shorter than any index; a lookup returns its version, as for any other value.
             Err(StoreError::RangeNotSatisfiable { .. }) => {
                 drop(permit);
-                return Ok(key.lookup_version(context).await?.map(|value| (value, None)));
+                return Ok(Opened::Version(key.lookup_version(context).await?));
             }
-            Err(source) => return Err(failed(source)),
+            Err(source) => return Err(ArrayError::Store { key: key.key.clone(), source }),
         };
         let value = key.at_version(found.info.clone());
         value.record_validation(start);
@@ -67,44 +73,40 @@ impl DirectSource {
             None => (Some(0..size), chain.encoded_limit()),
             Some(sharding) => (sharding.index_range(size).ok(), sharding.index_bytes()),
         };
-        let is_as_expected = |found: &Value| Some(&found.range) == expected.as_ref() && found.len() <= limit;
-        if !is_as_expected(&found) {
-            return Ok(Some((value, None)));
-        }
-        let bytes = found.borrowed_bytes(limit).await;
         context.add_fetch_time(start);
-        Ok(Some((value, Some(bytes.map_err(failed)?))))
-    }
-
-    /// The bytes that every request needs of a chunk: all of it, or the index of a shard. The stored size is not known; the decoded
-    /// size is a safe estimate.
-    fn expected_bytes(chain: &CodecChain) -> u64 {
-        chain.sharding().map_or(chain.working_bytes(), Sharded::index_bytes)
-    }
-
-    /// Reads and decodes what every request needs of a chunk.
-    async fn fetch(
-        &self,
-        key: &StoredKey,
-        chain: &Arc<CodecChain>,
-        context: &Arc<ReadContext>,
-        threads: DecodingThreads,
-    ) -> Result<ChunkLookup, ArrayError> {
-        let _permit = self.fetching.reserve(Self::expected_bytes(chain).saturating_mul(2)).await;
-        let read = Self::read_speculatively(key, chain, context);
-        let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));
-        let Some((value, encoded)) = read.await? else {
-            return Ok(ChunkLookup::version_only(None));
-        };
-        let Some((encoded, shared)) = encoded else { return Ok(ChunkLookup::version_only(Some(value))) };
-        let (start, whole) = (Instant::now(), 0..value.info.size);
-        let data = if chain.sharding().is_some() {
-            ChunkData::Index(self.decode_index(&value, chain, whole, encoded, threads).await?)
+        let is_as_expected = Some(&found.range) == expected.as_ref() && found.len() <= limit;
+        Ok(if is_as_expected {
+            Opened::Body { value, body: found, permit }
         } else {
-            ChunkData::Elements(self.decode(&value, chain, encoded, shared, threads).await?)
+            Opened::Version(Some(value))
+        })
+    }
+
+    /// Reads and decodes a file on one thread of the pool, so that its bytes stay in the caches of one core. Returns the file if not
+    /// all of it is in memory.
+    async fn read_and_decode(
+        &self,
+        value: &StoredValue,
+        chain: &Arc<CodecChain>,
+        file: Box<dyn FileBody>,
+        context: &Arc<ReadContext>,
+        fetch_span: Span,
+    ) -> Result<Result<Elements, Box<dyn FileBody>>, ArrayError> {
+        let (bound, times, parent) = (Arc::clone(chain), Arc::clone(context), Span::current());
+        let queued = Instant::now();
+        let work = move || {
+            let read = fetch_span.in_scope(|| file.try_read());
+            drop(fetch_span);
+            times.add_fetch_time(queued);
+            let (start, encoded) = (Instant::now(), read?);
+            let decode_span = trace_span!(target: "zarrd::span", parent: &parent, "decode");
+            let decoded = decode_span.in_scope(|| decode(&bound, encoded, false));
+            times.add_decode_time(start);
+            Ok(decoded)
         };
-        context.add_decode_time(start);
-        Ok(ChunkLookup { value: Some(value), data })
+        let decoded = self.fetching.cpu.run(work).await?;
+        let failed = |source| undecodable(value, &(0..value.info.size), source);
+        decoded.map_or_else(|file| Ok(Err(file)), |decoded| decoded.map(Ok).map_err(failed))
     }
 
     /// Decodes the index of the shard at the bytes `shard` of a value.
@@ -114,10 +116,9 @@ impl DirectSource {
         chain: &Arc<CodecChain>,
         shard: Range<u64>,
         encoded: Bytes,
-        threads: DecodingThreads,
     ) -> Result<Arc<ShardIndex>, ArrayError> {
         let (bound, shard_bytes) = (Arc::clone(chain), shard.end.saturating_sub(shard.start));
-        let index = threads.run(&self.fetching.cpu, encoded.len() as u64, move || match bound.sharding() {
+        let index = self.fetching.cpu.run_or_inline(encoded.len() as u64, move || match bound.sharding() {
             Some(sharding) => sharding.decode_index(&encoded, shard_bytes),
             None => Err(CodecError::corrupt("sharding_indexed", "the chain has no sharding codec")),
         });
@@ -131,11 +132,10 @@ impl DirectSource {
         chain: &Arc<CodecChain>,
         encoded: Bytes,
         shared: bool,
-        threads: DecodingThreads,
     ) -> Result<Elements, ArrayError> {
         let (bound, bytes) = (Arc::clone(chain), chain.working_bytes().max(encoded.len() as u64));
-        let decoded = threads.run(&self.fetching.cpu, bytes, move || decode(&bound, encoded, shared));
-        let decoded = decoded.instrument(tracing::trace_span!(target: "zarrd::span", "decode")).await;
+        let decoded = self.fetching.cpu.run_or_inline(bytes, move || decode(&bound, encoded, shared));
+        let decoded = decoded.instrument(trace_span!(target: "zarrd::span", "decode")).await;
         decoded?.map_err(|source| undecodable(value, &(0..value.info.size), source))
     }
 }
@@ -156,20 +156,39 @@ impl ChunkSource for DirectSource {
         chain: &Arc<CodecChain>,
         context: &Arc<ReadContext>,
     ) -> Result<ChunkLookup, ArrayError> {
-        let is_read_on_pool = Fetching::is_read_on_pool(&key.store, Self::expected_bytes(chain))
-            // To find that there is no such chunk takes less time than the hop to another thread.
-            && !key.store.validate_cached(&key.key, None);
-        if !is_read_on_pool {
-            return self.fetch(key, chain, context, DecodingThreads::Any).await;
-        }
-        let (source, key, chain, context) =
-            (self.clone(), key.clone(), Arc::clone(chain), Arc::clone(context));
-        let queued = Instant::now();
-        let fetch = async move {
-            context.add_fetch_time(queued);
-            source.fetch(&key, &chain, &context, DecodingThreads::This).await
+        // The stored size is not known; the decoded size is a safe estimate.
+        let expected_bytes = chain.sharding().map_or(chain.working_bytes(), Sharded::index_bytes);
+        let _permit = self.fetching.reserve(expected_bytes.saturating_mul(2)).await;
+        let fetch_span = trace_span!(target: "zarrd::span", "fetch");
+        let opened = Self::open(key, chain, context).instrument(fetch_span.clone()).await?;
+        let (value, mut body, permit) = match opened {
+            Opened::Version(value) => return Ok(ChunkLookup::version_only(value)),
+            Opened::Body { value, body, permit } => (value, body, permit),
         };
-        self.fetching.cpu.spawn_future(fetch).await?
+        body.body = match body.body {
+            ValueBody::File(file) if chain.sharding().is_none() && file.is_in_memory() => {
+                match self.read_and_decode(&value, chain, file, context, fetch_span.clone()).await? {
+                    Ok(elements) => {
+                        return Ok(ChunkLookup { value: Some(value), data: ChunkData::Elements(elements) });
+                    }
+                    Err(file) => ValueBody::File(file),
+                }
+            }
+            other => other,
+        };
+        let start = Instant::now();
+        let read = body.borrowed_bytes(u64::MAX).instrument(fetch_span).await;
+        context.add_fetch_time(start);
+        drop(permit);
+        let (encoded, shared) = read.map_err(|source| ArrayError::Store { key: key.key.clone(), source })?;
+        let (start, whole) = (Instant::now(), 0..value.info.size);
+        let data = if chain.sharding().is_some() {
+            ChunkData::Index(self.decode_index(&value, chain, whole, encoded).await?)
+        } else {
+            ChunkData::Elements(self.decode(&value, chain, encoded, shared).await?)
+        };
+        context.add_decode_time(start);
+        Ok(ChunkLookup { value: Some(value), data })
     }
 
     async fn elements(
@@ -202,6 +221,6 @@ impl ChunkSource for DirectSource {
         let range = shard.start + index.start..shard.start + index.end;
         let _permit = self.fetching.reserve(sharding.index_bytes().saturating_mul(2)).await;
         let (encoded, _) = read_range(value, range, context).await?;
-        self.decode_index(value, chain, shard, encoded, DecodingThreads::Any).await
+        self.decode_index(value, chain, shard, encoded).await
     }
 }

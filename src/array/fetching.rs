@@ -14,8 +14,8 @@ use super::error::ArrayError;
 use super::read_context::ReadContext;
 use super::stored::StoredValue;
 use crate::codec::CodecError;
-use crate::cpu::{ComputePool, ComputePoolError};
-use crate::store::{ByteRange, SharedStore, StoreError};
+use crate::cpu::ComputePool;
+use crate::store::{ByteRange, StoreError};
 
 /// How ranges of stored values are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,37 +45,6 @@ impl Default for FetchOptions {
     }
 }
 
-/// A fetch of at least this many bytes, encoded or decoded, is read by the thread that decodes it, if the store reads without blocking
-/// and the bytes are in memory. They are then in the caches of one core. Fewer bytes take less time than the hop to another thread.
-const LEAST_READ_ON_POOL: u64 = 128 << 10;
-
-/// The threads that decode.
-#[derive(Clone, Copy)]
-pub(super) enum DecodingThreads {
-    /// This one, if it belongs to the pool.
-    This,
-    /// Any of the pool, or this one for a few bytes.
-    Any,
-    /// Any of the pool, in parallel with other work.
-    Parallel,
-}
-
-impl DecodingThreads {
-    /// Runs work on this many bytes.
-    pub(super) async fn run<T: Send + 'static>(
-        self,
-        cpu: &ComputePool,
-        bytes: u64,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, ComputePoolError> {
-        match self {
-            Self::This => cpu.run(work).await,
-            Self::Any => cpu.run_or_inline(bytes, work).await,
-            Self::Parallel => cpu.spawn_background(work).await,
-        }
-    }
-}
-
 /// What all fetches have in common. Clones share the memory.
 #[derive(Clone, Debug)]
 pub(super) struct Fetching {
@@ -100,11 +69,6 @@ impl Fetching {
         let kib = u32::try_from(bytes >> 10).unwrap_or(u32::MAX).clamp(1, self.budget_kib);
         // The semaphore is never closed.
         Arc::clone(&self.budget).acquire_many_owned(kib).await.ok()
-    }
-
-    /// Whether the thread that decodes a fetch of this many bytes should also read it.
-    pub(super) fn is_read_on_pool(store: &SharedStore, bytes: u64) -> bool {
-        bytes >= LEAST_READ_ON_POOL && store.capabilities().nonblocking
     }
 
     /// The memory that may be in flight, and that which is.

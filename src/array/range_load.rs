@@ -11,13 +11,17 @@ use tracing::Instrument;
 
 use super::coalesce::{Fetch, coalesce};
 use super::error::ArrayError;
-use super::fetching::{DecodingThreads, Fetching, read_range, undecodable};
+use super::fetching::{Fetching, read_range, undecodable};
 use super::jobs::{JobPart, decode, jobs};
 use super::read_context::ReadContext;
 use super::stored::StoredValue;
 use crate::chunk::Elements;
 use crate::codec::CodecChain;
 use crate::cpu::ComputePoolError;
+
+/// If fetches have at least this many bytes on average, encoded or decoded, the threads that decode them also read them. The bytes are
+/// then in the caches of one core. Fewer bytes take less time than the hop to another thread.
+const LEAST_READ_ON_POOL: u64 = 128 << 10;
 
 /// The positions of ranges, and what each was decoded to.
 type Decoded = Vec<(usize, Result<Elements, ArrayError>)>;
@@ -36,6 +40,17 @@ pub(super) struct RangeLoad {
 struct Fetched {
     parts: Result<Vec<JobPart>, (Vec<usize>, ArrayError)>,
     _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// The threads that decode a job.
+#[derive(Clone, Copy)]
+enum Threads {
+    /// This one, if it belongs to the pool.
+    This,
+    /// Any of the pool, or this one if the job is small.
+    Any,
+    /// Any of the pool, in parallel with other jobs.
+    Parallel,
 }
 
 impl RangeLoad {
@@ -58,14 +73,14 @@ impl RangeLoad {
             }
         } else if fetches.len() == 1 {
             let fetched = self.fetch(fetches.remove(0)).await;
-            put(self.decode(vec![fetched], DecodingThreads::Any).await);
+            put(self.decode(vec![fetched], Threads::Any).await);
         } else {
             // Fetches that are ready at the same time, as from a file in memory, take one hop to the threads that decode.
             let mut decoded = stream::iter(fetches)
                 .map(|fetch| self.fetch(fetch))
                 .buffer_unordered(concurrency)
                 .ready_chunks(concurrency)
-                .map(|fetched| self.decode(fetched, DecodingThreads::Any))
+                .map(|fetched| self.decode(fetched, Threads::Any))
                 .buffer_unordered(concurrency);
             while let Some(decoded) = decoded.next().await {
                 put(decoded);
@@ -105,7 +120,8 @@ impl RangeLoad {
             let decoded = self.chain.decoded_bytes().saturating_mul(fetch.positions.len() as u64);
             bytes.saturating_add(decoded.max(fetch.range.end - fetch.range.start))
         });
-        Fetching::is_read_on_pool(&self.value.store, bytes / (fetches.len() as u64).max(1))
+        self.value.store.capabilities().nonblocking
+            && bytes / (fetches.len() as u64).max(1) >= LEAST_READ_ON_POOL
     }
 
     /// Fetches and decodes one range on a thread of the pool.
@@ -115,7 +131,7 @@ impl RangeLoad {
         let work = async move {
             self.context.add_fetch_time(queued);
             let fetched = self.fetch(fetch).await;
-            self.decode(vec![fetched], DecodingThreads::This).await
+            self.decode(vec![fetched], Threads::This).await
         };
         cpu.spawn_future(work).await.unwrap_or_else(|error| failed(positions, &error))
     }
@@ -148,7 +164,7 @@ impl RangeLoad {
     }
 
     /// Decodes fetches that were ready at the same time. If they are one job, these threads do it.
-    async fn decode(&self, mut fetched: Vec<Fetched>, threads: DecodingThreads) -> Decoded {
+    async fn decode(&self, mut fetched: Vec<Fetched>, threads: Threads) -> Decoded {
         let (start, mut elements) = (Instant::now(), Vec::new());
         let parts = fetched.iter_mut().filter_map(|fetched| {
             match std::mem::replace(&mut fetched.parts, Ok(Vec::new())) {
@@ -160,7 +176,7 @@ impl RangeLoad {
             }
         });
         let jobs = jobs(parts.flatten(), self.chain.decoded_bytes());
-        let threads = if jobs.len() == 1 { threads } else { DecodingThreads::Parallel };
+        let threads = if jobs.len() == 1 { threads } else { Threads::Parallel };
         let mut decoded = stream::iter(jobs)
             .map(|job| self.decode_job(job, threads))
             .buffer_unordered(self.fetching.cpu.threads());
@@ -172,7 +188,7 @@ impl RangeLoad {
     }
 
     /// Decodes the parts of a job one after the other.
-    async fn decode_job(&self, job: Vec<JobPart>, threads: DecodingThreads) -> Decoded {
+    async fn decode_job(&self, job: Vec<JobPart>, threads: Threads) -> Decoded {
         let Self { fetching, value, chain, ranges, .. } = self;
         let positions: Vec<usize> = job.iter().map(|part| part.position).collect();
         let bytes = job.iter().fold(0, |bytes: u64, part| {
@@ -181,7 +197,13 @@ impl RangeLoad {
         let bound = Arc::clone(chain);
         let work =
             move || job.into_iter().map(|part| decode(&bound, part.encoded, part.shared)).collect::<Vec<_>>();
-        let decoding = threads.run(&fetching.cpu, bytes, work);
+        let decoding = async {
+            match threads {
+                Threads::This => fetching.cpu.run(work).await,
+                Threads::Any => fetching.cpu.run_or_inline(bytes, work).await,
+                Threads::Parallel => fetching.cpu.spawn_background(work).await,
+            }
+        };
         let at_position = |(position, decoded): (usize, Result<_, _>)| {
             let range = ranges.get(position).cloned().unwrap_or_default();
             (position, decoded.map_err(|source| undecodable(value, &range, source)))

@@ -31,10 +31,13 @@ pub trait FileBody: Send {
     /// The body as a stream, whose pieces take little memory.
     fn into_stream(self: Box<Self>) -> ValueStream;
 
+    /// Whether the body is in memory, as its first byte and its last show.
+    fn is_in_memory(&self) -> bool;
+
     /// All of the body in memory of its own. A long body takes long, so call this on the compute pool.
     ///
     /// # Errors
-    /// The body as it was, if not all of it can be read without blocking: its stream reads the rest, or says why not.
+    /// The body as it was, if not all of it can be read without blocking: its stream reads it, or says why not.
     fn try_read(self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>>;
 }
 
@@ -102,10 +105,13 @@ impl Value {
         let bytes = match self.body {
             ValueBody::Bytes(bytes) => bytes,
             ValueBody::Stream(stream) => collect(stream, capacity).await?,
-            ValueBody::File(file) if on_pool_thread() => match file.try_read() {
-                Ok(bytes) => bytes,
-                Err(file) => collect_on_reactor(file.into_stream(), capacity).await?,
-            },
+            ValueBody::File(file) if on_pool_thread() => {
+                let read = if file.is_in_memory() { file.try_read() } else { Err(file) };
+                match read {
+                    Ok(bytes) => bytes,
+                    Err(file) => collect_on_reactor(file.into_stream(), capacity).await?,
+                }
+            }
             ValueBody::File(file) => collect(file.into_stream(), capacity).await?,
         };
         if bytes.len() == capacity { Ok((bytes, self.is_accounted)) } else { Err(StoreError::WrongLength) }
@@ -230,6 +236,10 @@ mod tests {
                 Ok(Bytes::from_static(piece))
             });
             pieces.boxed()
+        }
+
+        fn is_in_memory(&self) -> bool {
+            true
         }
 
         fn try_read(self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>> {

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use zarrd::array::FetchOptions;
 use zarrd::key::StoreKey;
 use zarrd::services::Mount;
-use zarrd::store::{LocalOptions, LocalStore, SharedStore};
+use zarrd::store::{ByteRange, LocalOptions, LocalStore, SharedStore, ValueBody};
 
 use crate::support::counting::{Counting, until};
 use crate::support::encode::{Codec, Shards};
@@ -86,29 +86,56 @@ async fn threads_that_decode_read_long_chunks_of_files_that_are_read_without_blo
     assert_eq!(scene.read_by(), (3, 0));
 }
 
-#[tokio::test]
-async fn threads_that_decode_read_long_whole_chunks_and_not_those_known_to_be_missing() {
+/// A local store with an array of two chunks with `chunk` random `uint16` each, without compression, and of a third that is missing.
+async fn whole_chunks(chunk: usize) -> (tempfile::TempDir, SharedStore, Vec<u8>) {
     let directory = tempfile::tempdir().unwrap();
     let options = LocalOptions { writable: true, ..LocalOptions::default() };
     let files: SharedStore = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
-    let codecs = [Codec::Bytes { big: false }, Codec::Zstd];
-    let array = Array::of(&[4 * LONG]).chunks(&[LONG]).codecs(codecs).random(1, &[vec![(LONG, LONG)]]);
-    let model = array.store(&files, "a").await;
-    // From now on, the system has the absence in memory, if it is a local disk.
-    let missing = StoreKey::parse("a/c/1").unwrap();
-    assert_eq!(files.head(&missing).await.unwrap(), None);
-    let nonblocking = files.capabilities().nonblocking;
-    let is_known = files.validate_cached(&missing, None);
+    let array = Array::of(&[3 * chunk]).chunks(&[chunk]).codecs([Codec::Bytes { big: false }]);
+    let model = array.random(1, &[vec![(chunk, chunk)]]).store(&files, "a").await;
+    (directory, files, model.elements)
+}
+
+/// The keys of chunks that a slice of all elements reads, and which of them a thread of the pool reads.
+async fn read_whole_chunks(files: SharedStore, elements: &[u8]) -> Vec<(String, bool)> {
     let counting = Counting::new(files);
     let mut server = Server::build(Mount::read_only("m", counting.clone()));
     server.cache = no_caches();
     let answer = server.finish().get(URL).await;
-    assert!(answer.status == StatusCode::OK && answer.body == model.elements);
+    assert!(answer.status == StatusCode::OK && answer.body == elements);
     let mut reads = counting.reads();
     reads.sort_by(|one, other| one.key.cmp(&other.key));
-    let on_pool: Vec<_> = reads.iter().map(|read| (read.key.as_str(), read.is_on_pool())).collect();
-    let expected = ["a/c/0", "a/c/1", "a/c/2", "a/c/3"];
-    assert_eq!(on_pool, expected.map(|key| (key, nonblocking && !(key == "a/c/1" && is_known))));
+    reads.iter().map(|read| (read.key.clone(), read.is_on_pool())).collect()
+}
+
+#[tokio::test]
+async fn threads_that_decode_read_long_whole_chunks_that_are_in_memory() {
+    for (chunk, is_long) in [(1 << 20, true), (LONG, false)] {
+        let (_directory, files, elements) = whole_chunks(chunk).await;
+        let expected = is_long && files.capabilities().nonblocking;
+        let reads = read_whole_chunks(files, &elements).await;
+        let expected = [("a/c/0", expected), ("a/c/1", false), ("a/c/2", expected)];
+        assert_eq!(reads, expected.map(|(key, on_pool)| (key.to_owned(), on_pool)), "{chunk} elements");
+    }
+}
+
+#[tokio::test]
+async fn long_whole_chunks_that_are_not_in_memory_are_read_by_no_thread_that_decodes() {
+    let (directory, files, elements) = whole_chunks(1 << 20).await;
+    let mut expected = vec![("a/c/1".to_owned(), false)];
+    for name in ["0", "2"] {
+        let file = std::fs::File::open(directory.path().join("a/c").join(name)).unwrap();
+        file.sync_all().unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        // Files of tmpfs are in memory all the same.
+        let key = format!("a/c/{name}");
+        let value =
+            files.get(&StoreKey::parse(&key).unwrap(), ByteRange::Whole, None).await.unwrap().unwrap();
+        let is_in_memory = matches!(value.body, ValueBody::File(file) if file.is_in_memory());
+        expected.push((key, is_in_memory));
+    }
+    expected.sort();
+    assert_eq!(read_whole_chunks(files, &elements).await, expected);
 }
 
 #[tokio::test]

@@ -116,14 +116,14 @@ impl FileBody for NonblockingBody {
         self.opened.into_pieces(self.blocking)
     }
 
+    fn is_in_memory(&self) -> bool {
+        let OpenValue { file, range, .. } = &self.opened;
+        [range.start, range.end.saturating_sub(1)].iter().all(|&at| nonblocking::read(file, &mut [0], at))
+    }
+
     fn try_read(self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>> {
         let OpenValue { file, stat, range, .. } = &self.opened;
         let Ok(length) = usize::try_from(range.end - range.start) else { return Err(self) };
-        // A file that is not in memory as a whole most often lacks its first byte or its last.
-        let ends = [range.start, range.end.saturating_sub(1)];
-        if ends.iter().any(|&at| !nonblocking::read(file, &mut [0], at)) {
-            return Err(self);
-        }
         let mut bytes = vec![0; length];
         match try_read(file, stat, &mut bytes, range.start) {
             Some(_) => Ok(bytes.into()),

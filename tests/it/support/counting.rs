@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 use zarrd::array::{ArrayError, ChunkData, ChunkLookup, ChunkSource, ReadContext, StoredKey, StoredValue};
@@ -14,8 +15,8 @@ use zarrd::chunk::Elements;
 use zarrd::codec::{CodecChain, ShardIndex};
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{
-    ByteRange, Capabilities, DirEntries, ListEntry, SetResult, SharedStore, Shortcuts, Store, StoreError,
-    StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, Capabilities, DirEntries, FileBody, ListEntry, SetResult, SharedStore, Shortcuts, Store,
+    StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 /// A read of a chunk.
@@ -23,12 +24,12 @@ use zarrd::store::{
 pub struct ChunkRead {
     pub key: String,
     pub range: Range<u64>,
-    /// The name of the thread that asked for it.
+    /// The name of the thread that asked for it, or that read it from the open file.
     pub thread: String,
 }
 
 impl ChunkRead {
-    /// Whether a thread of the pool asked for it.
+    /// Whether that is a thread of the pool.
     pub fn is_on_pool(&self) -> bool {
         self.thread.starts_with("cpu-")
     }
@@ -39,7 +40,7 @@ impl ChunkRead {
 pub struct Counting {
     inner: SharedStore,
     is_remote: bool,
-    reads: Mutex<Vec<ChunkRead>>,
+    reads: Arc<Mutex<Vec<ChunkRead>>>,
     /// Reads of chunks wait for a permit each.
     gate: Semaphore,
     failing: AtomicBool,
@@ -83,7 +84,7 @@ impl Counting {
             in_flight: Arc::default(),
             most: AtomicUsize::new(0),
             lists: AtomicUsize::new(0),
-            reads: Mutex::default(),
+            reads: Arc::default(),
             gate: Semaphore::new(OPEN),
             failing: AtomicBool::new(false),
             failures: AtomicUsize::new(0),
@@ -240,6 +241,34 @@ impl Drop for Underway {
     }
 }
 
+/// A body that records the thread that reads it.
+struct CountedFile {
+    file: Box<dyn FileBody>,
+    reads: Arc<Mutex<Vec<ChunkRead>>>,
+    position: usize,
+}
+
+impl FileBody for CountedFile {
+    fn into_stream(self: Box<Self>) -> ValueStream {
+        self.file.into_stream()
+    }
+
+    fn is_in_memory(&self) -> bool {
+        self.file.is_in_memory()
+    }
+
+    fn try_read(self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>> {
+        if let Some(read) = self.reads.lock().unwrap().get_mut(self.position) {
+            read.thread = thread_name();
+        }
+        self.file.try_read()
+    }
+}
+
+fn thread_name() -> String {
+    std::thread::current().name().unwrap_or_default().to_owned()
+}
+
 /// A request in flight.
 struct Question(Arc<AtomicUsize>);
 
@@ -284,9 +313,12 @@ impl Store for Counting {
         let _question = self.begin();
         let size = self.inner.head(key).await?.map_or(0, |info| info.size);
         let range_read = range.resolve(size).unwrap_or(0..0);
-        let thread = std::thread::current().name().unwrap_or_default().to_owned();
-        let read = ChunkRead { key: key.to_string(), range: range_read, thread };
-        self.reads.lock().unwrap().push(read);
+        let read = ChunkRead { key: key.to_string(), range: range_read, thread: thread_name() };
+        let position = {
+            let mut reads = self.reads.lock().unwrap();
+            reads.push(read);
+            reads.len() - 1
+        };
         if if_match.is_none() {
             self.blind.fetch_add(1, SeqCst);
         }
@@ -299,7 +331,14 @@ impl Store for Counting {
         };
         self.arrive().await;
         underway.0 = None;
-        value
+        let counted = |value: Value| match value.body {
+            ValueBody::File(file) => {
+                let body = CountedFile { file, reads: Arc::clone(&self.reads), position };
+                Value { body: ValueBody::File(Box::new(body)), ..value }
+            }
+            _ => value,
+        };
+        Ok(value?.map(counted))
     }
 
     async fn set(
