@@ -31,7 +31,7 @@ pub trait FileBody: Send {
     /// The body as a stream, whose pieces take little memory.
     fn into_stream(self: Box<Self>) -> ValueStream;
 
-    /// Whether the body is in memory, as its first byte and its last show.
+    /// Whether the body is in memory, as far as its beginning shows.
     fn is_in_memory(&self) -> bool;
 
     /// All of the body in memory of its own. A long body takes long, so call this on the compute pool.

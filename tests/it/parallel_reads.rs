@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use zarrd::array::FetchOptions;
-use zarrd::key::StoreKey;
 use zarrd::services::Mount;
-use zarrd::store::{ByteRange, LocalOptions, LocalStore, SharedStore, ValueBody};
+use zarrd::store::{LocalOptions, LocalStore, SharedStore};
 
 use crate::support::counting::{Counting, until};
 use crate::support::encode::{Codec, Shards};
@@ -96,9 +95,8 @@ async fn whole_chunks(chunk: usize) -> (tempfile::TempDir, SharedStore, Vec<u8>)
     (directory, files, model.elements)
 }
 
-/// The keys of chunks that a slice of all elements reads, and which of them a thread of the pool reads.
-async fn read_whole_chunks(files: SharedStore, elements: &[u8]) -> Vec<(String, bool)> {
-    let counting = Counting::new(files);
+/// The keys of chunks that a slice of all elements reads, and which of them a thread of the pool reads, or tries to.
+async fn read_whole_chunks(counting: Arc<Counting>, elements: &[u8]) -> Vec<(String, bool)> {
     let mut server = Server::build(Mount::read_only("m", counting.clone()));
     server.cache = no_caches();
     let answer = server.finish().get(URL).await;
@@ -109,33 +107,19 @@ async fn read_whole_chunks(files: SharedStore, elements: &[u8]) -> Vec<(String, 
 }
 
 #[tokio::test]
-async fn threads_that_decode_read_long_whole_chunks_that_are_in_memory() {
-    for (chunk, is_long) in [(1 << 20, true), (LONG, false)] {
+async fn threads_that_decode_read_long_whole_chunks_that_are_in_memory_and_no_others() {
+    for (chunk, open, on_pool) in [
+        (1 << 20, Counting::new as fn(_) -> _, true),
+        (1 << 20, Counting::not_in_memory, false),
+        (1 << 20, Counting::partly_in_memory, true),
+        (LONG, Counting::new, false),
+    ] {
         let (_directory, files, elements) = whole_chunks(chunk).await;
-        let expected = is_long && files.capabilities().nonblocking;
-        let reads = read_whole_chunks(files, &elements).await;
-        let expected = [("a/c/0", expected), ("a/c/1", false), ("a/c/2", expected)];
-        assert_eq!(reads, expected.map(|(key, on_pool)| (key.to_owned(), on_pool)), "{chunk} elements");
+        let on_pool = on_pool && files.capabilities().nonblocking;
+        let expected = [("a/c/0", on_pool), ("a/c/1", false), ("a/c/2", on_pool)];
+        let expected = expected.map(|(key, on_pool)| (key.to_owned(), on_pool));
+        assert_eq!(read_whole_chunks(open(files), &elements).await, expected, "{chunk} elements");
     }
-}
-
-#[tokio::test]
-async fn long_whole_chunks_that_are_not_in_memory_are_read_by_no_thread_that_decodes() {
-    let (directory, files, elements) = whole_chunks(1 << 20).await;
-    let mut expected = vec![("a/c/1".to_owned(), false)];
-    for name in ["0", "2"] {
-        let file = std::fs::File::open(directory.path().join("a/c").join(name)).unwrap();
-        file.sync_all().unwrap();
-        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
-        // Files of tmpfs are in memory all the same.
-        let key = format!("a/c/{name}");
-        let value =
-            files.get(&StoreKey::parse(&key).unwrap(), ByteRange::Whole, None).await.unwrap().unwrap();
-        let is_in_memory = matches!(value.body, ValueBody::File(file) if file.is_in_memory());
-        expected.push((key, is_in_memory));
-    }
-    expected.sort();
-    assert_eq!(read_whole_chunks(files, &elements).await, expected);
 }
 
 #[tokio::test]

@@ -118,7 +118,9 @@ impl FileBody for NonblockingBody {
 
     fn is_in_memory(&self) -> bool {
         let OpenValue { file, range, .. } = &self.opened;
-        [range.start, range.end.saturating_sub(1)].iter().all(|&at| nonblocking::read(file, &mut [0], at))
+        // As long as the first piece of the stream: after a shorter read, the kernel reads less ahead.
+        let mut piece = PieceBuffer::take(range.end - range.start, PieceLength::Short);
+        nonblocking::read(file, piece.piece_mut(), range.start)
     }
 
     fn try_read(self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>> {

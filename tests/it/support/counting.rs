@@ -40,6 +40,8 @@ impl ChunkRead {
 pub struct Counting {
     inner: SharedStore,
     is_remote: bool,
+    /// What `FileBody` says of files, if not the truth.
+    in_memory: Option<InMemory>,
     reads: Arc<Mutex<Vec<ChunkRead>>>,
     /// Reads of chunks wait for a permit each.
     gate: Semaphore,
@@ -76,10 +78,23 @@ impl Counting {
         Arc::new(Self { is_remote: true, ..Self::over(inner, Duration::ZERO) })
     }
 
+    /// The same, with nothing of any open file in memory.
+    pub fn not_in_memory(inner: SharedStore) -> Arc<Self> {
+        let in_memory = Some(InMemory::Nothing);
+        Arc::new(Self { in_memory, ..Self::over(inner, Duration::ZERO) })
+    }
+
+    /// The same, with only the beginning of each open file in memory.
+    pub fn partly_in_memory(inner: SharedStore) -> Arc<Self> {
+        let in_memory = Some(InMemory::Beginning);
+        Arc::new(Self { in_memory, ..Self::over(inner, Duration::ZERO) })
+    }
+
     fn over(inner: SharedStore, latency: Duration) -> Self {
         Self {
             inner,
             is_remote: false,
+            in_memory: None,
             latency,
             in_flight: Arc::default(),
             most: AtomicUsize::new(0),
@@ -241,9 +256,17 @@ impl Drop for Underway {
     }
 }
 
-/// A body that records the thread that reads it.
+/// How much of an open file is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InMemory {
+    Nothing,
+    Beginning,
+}
+
+/// A body that records the thread that reads it at once.
 struct CountedFile {
     file: Box<dyn FileBody>,
+    in_memory: Option<InMemory>,
     reads: Arc<Mutex<Vec<ChunkRead>>>,
     position: usize,
 }
@@ -254,14 +277,14 @@ impl FileBody for CountedFile {
     }
 
     fn is_in_memory(&self) -> bool {
-        self.file.is_in_memory()
+        self.in_memory.map_or_else(|| self.file.is_in_memory(), |part| part == InMemory::Beginning)
     }
 
     fn try_read(self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>> {
         if let Some(read) = self.reads.lock().unwrap().get_mut(self.position) {
             read.thread = thread_name();
         }
-        self.file.try_read()
+        if self.in_memory.is_some() { Err(self) } else { self.file.try_read() }
     }
 }
 
@@ -333,7 +356,8 @@ impl Store for Counting {
         underway.0 = None;
         let counted = |value: Value| match value.body {
             ValueBody::File(file) => {
-                let body = CountedFile { file, reads: Arc::clone(&self.reads), position };
+                let (in_memory, reads) = (self.in_memory, Arc::clone(&self.reads));
+                let body = CountedFile { file, in_memory, reads, position };
                 Value { body: ValueBody::File(Box::new(body)), ..value }
             }
             _ => value,
