@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, SemaphorePermit};
 use tracing::{Instrument, Span, trace_span};
 
 use super::chunk_source::{ChunkSource, FetchBudget};
@@ -19,7 +19,7 @@ use super::stored::{ChunkData, ChunkLookup, StoredKey, StoredValue};
 use crate::chunk::Elements;
 use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex, Sharded};
 use crate::cpu::ComputePool;
-use crate::store::{ByteRange, FileBody, StoreError, Value, ValueBody};
+use crate::store::{ByteRange, StoreError, Value};
 
 /// A source that fetches and decodes chunks, and caches nothing. Clones share its budget.
 #[derive(Clone, Debug)]
@@ -29,10 +29,26 @@ pub struct DirectSource {
 
 /// What was found of a chunk.
 enum Opened<'a> {
-    /// Its version only, if there is a value: the store returned another range than was expected, so bytes must be fetched again.
+    /// Its version only, if there is a value: there are no bytes, or not those that were expected.
     Version(Option<Arc<StoredValue>>),
     /// The body of the expected range, which is no longer than it may be, and the permit to read it.
     Body { value: Arc<StoredValue>, body: Value, permit: Option<SemaphorePermit<'a>> },
+}
+
+/// A body that is still to be read, with what its bytes will take.
+struct Unread {
+    body: Value,
+    /// The share of the budget.
+    budget: Option<OwnedSemaphorePermit>,
+    /// The span of the fetch.
+    span: Span,
+}
+
+/// What became of an attempt to read a body and to decode it at once.
+enum Attempt {
+    Decoded(Elements),
+    /// Not all of it is in memory.
+    Unread(Unread),
 }
 
 impl DirectSource {
@@ -82,31 +98,35 @@ impl DirectSource {
         })
     }
 
-    /// Reads and decodes a file on one thread of the pool, so that its bytes stay in the caches of one core. Returns the file if not
-    /// all of it is in memory.
+    /// Reads and decodes a body in an open file by one thread of the pool, so that its bytes stay in the caches of one core.
     async fn read_and_decode(
         &self,
         value: &StoredValue,
         chain: &Arc<CodecChain>,
-        file: Box<dyn FileBody>,
+        unread: Unread,
         context: &Arc<ReadContext>,
-        fetch_span: Span,
-    ) -> Result<Result<Elements, Box<dyn FileBody>>, ArrayError> {
+    ) -> Result<Attempt, ArrayError> {
         let (bound, times, parent) = (Arc::clone(chain), Arc::clone(context), Span::current());
         let queued = Instant::now();
+        // If the caller is dropped, the budget still counts the open file until its turn comes.
         let work = move || {
-            let read = fetch_span.in_scope(|| file.try_read());
-            drop(fetch_span);
+            let Unread { body, budget, span } = unread;
+            let read = span.in_scope(|| body.try_read());
             times.add_fetch_time(queued);
-            let (start, encoded) = (Instant::now(), read?);
-            let decode_span = trace_span!(target: "zarrd::span", parent: &parent, "decode");
-            let decoded = decode_span.in_scope(|| decode(&bound, encoded, false));
+            let encoded = match read {
+                Ok(encoded) => encoded,
+                Err(body) => return Ok(Attempt::Unread(Unread { body, budget, span })),
+            };
+            drop(span);
+            let (start, span) =
+                (Instant::now(), trace_span!(target: "zarrd::span", parent: &parent, "decode"));
+            let decoded = span.in_scope(|| decode(&bound, encoded, false));
             times.add_decode_time(start);
-            Ok(decoded)
+            decoded.map(Attempt::Decoded)
         };
-        let decoded = self.fetching.cpu.run(work).await?;
-        let failed = |source| undecodable(value, &(0..value.info.size), source);
-        decoded.map_or_else(|file| Ok(Err(file)), |decoded| decoded.map(Ok).map_err(failed))
+        // Chunks of one request are decoded in parallel, also if it is handled on the pool.
+        let attempt = self.fetching.cpu.spawn_background(work).await?;
+        attempt.map_err(|source| undecodable(value, &(0..value.info.size), source))
     }
 
     /// Decodes the index of the shard at the bytes `shard` of a value.
@@ -158,26 +178,25 @@ impl ChunkSource for DirectSource {
     ) -> Result<ChunkLookup, ArrayError> {
         // The stored size is not known; the decoded size is a safe estimate.
         let expected_bytes = chain.sharding().map_or(chain.working_bytes(), Sharded::index_bytes);
-        let _permit = self.fetching.reserve(expected_bytes.saturating_mul(2)).await;
-        let fetch_span = trace_span!(target: "zarrd::span", "fetch");
-        let opened = Self::open(key, chain, context).instrument(fetch_span.clone()).await?;
-        let (value, mut body, permit) = match opened {
+        let budget = self.fetching.reserve(expected_bytes.saturating_mul(2)).await;
+        let span = trace_span!(target: "zarrd::span", "fetch");
+        let opened = Self::open(key, chain, context).instrument(span.clone()).await?;
+        let (value, body, permit) = match opened {
             Opened::Version(value) => return Ok(ChunkLookup::version_only(value)),
             Opened::Body { value, body, permit } => (value, body, permit),
         };
-        body.body = match body.body {
-            ValueBody::File(file) if chain.sharding().is_none() && file.is_in_memory() => {
-                match self.read_and_decode(&value, chain, file, context, fetch_span.clone()).await? {
-                    Ok(elements) => {
-                        return Ok(ChunkLookup { value: Some(value), data: ChunkData::Elements(elements) });
-                    }
-                    Err(file) => ValueBody::File(file),
+        let mut unread = Unread { body, budget, span };
+        if chain.sharding().is_none() && unread.body.begins_in_memory() {
+            match self.read_and_decode(&value, chain, unread, context).await? {
+                Attempt::Decoded(elements) => {
+                    return Ok(ChunkLookup { value: Some(value), data: ChunkData::Elements(elements) });
                 }
+                Attempt::Unread(again) => unread = again,
             }
-            other => other,
-        };
+        }
+        let Unread { body, budget: _budget, span } = unread;
         let start = Instant::now();
-        let read = body.borrowed_bytes(u64::MAX).instrument(fetch_span).await;
+        let read = body.borrowed_bytes(u64::MAX).instrument(span).await;
         context.add_fetch_time(start);
         drop(permit);
         let (encoded, shared) = read.map_err(|source| ArrayError::Store { key: key.key.clone(), source })?;

@@ -31,10 +31,10 @@ pub trait FileBody: Send {
     /// The body as a stream, whose pieces take little memory.
     fn into_stream(self: Box<Self>) -> ValueStream;
 
-    /// Whether the body is in memory, as far as its beginning shows.
-    fn is_in_memory(&self) -> bool;
+    /// Whether the beginning of the body is in memory, so that [`FileBody::try_read`] is likely to succeed.
+    fn begins_in_memory(&self) -> bool;
 
-    /// All of the body in memory of its own. A long body takes long, so call this on the compute pool.
+    /// All bytes of the body's range, in memory of their own. A long body takes long, so call this on the compute pool.
     ///
     /// # Errors
     /// The body as it was, if not all of it can be read without blocking: its stream reads it, or says why not.
@@ -106,7 +106,7 @@ impl Value {
             ValueBody::Bytes(bytes) => bytes,
             ValueBody::Stream(stream) => collect(stream, capacity).await?,
             ValueBody::File(file) if on_pool_thread() => {
-                let read = if file.is_in_memory() { file.try_read() } else { Err(file) };
+                let read = if file.begins_in_memory() { file.try_read() } else { Err(file) };
                 match read {
                     Ok(bytes) => bytes,
                     Err(file) => collect_on_reactor(file.into_stream(), capacity).await?,
@@ -115,6 +115,28 @@ impl Value {
             ValueBody::File(file) => collect(file.into_stream(), capacity).await?,
         };
         if bytes.len() == capacity { Ok((bytes, self.is_accounted)) } else { Err(StoreError::WrongLength) }
+    }
+
+    /// Whether the body is in an open file whose beginning is in memory, so that [`Value::try_read`] is likely to succeed.
+    #[must_use]
+    pub fn begins_in_memory(&self) -> bool {
+        matches!(&self.body, ValueBody::File(file) if file.begins_in_memory())
+    }
+
+    /// The body, if it is in an open file, all of which is in memory. Call this on the compute pool.
+    ///
+    /// # Errors
+    /// The value as it was.
+    pub fn try_read(self) -> Result<Bytes, Self> {
+        let Self { info, range, body, is_cached, is_accounted } = self;
+        let body = match body {
+            ValueBody::File(file) => match file.try_read() {
+                Ok(bytes) => return Ok(bytes),
+                Err(file) => ValueBody::File(file),
+            },
+            other => other,
+        };
+        Err(Self { info, range, body, is_cached, is_accounted })
     }
 
     /// The same value under the version that the caller requested, which is equal to its own unless it is unsettled.
@@ -226,10 +248,10 @@ mod tests {
         assert!(matches!(value(vec![b"abcd"], 0..4).bytes(3).await, Err(StoreError::ValueTooLarge { .. })));
     }
 
-    /// A body that is not in memory as a whole. Its stream records on what threads it is polled.
-    struct NotInMemory(std::sync::mpsc::Sender<bool>);
+    /// A body of which only the beginning is in memory. Its stream records on what threads it is polled.
+    struct PartlyInMemory(std::sync::mpsc::Sender<bool>);
 
-    impl FileBody for NotInMemory {
+    impl FileBody for PartlyInMemory {
         fn into_stream(self: Box<Self>) -> ValueStream {
             let pieces = futures::stream::iter([b"ab", b"cd"]).map(move |piece| {
                 self.0.send(on_pool_thread()).unwrap();
@@ -238,7 +260,7 @@ mod tests {
             pieces.boxed()
         }
 
-        fn is_in_memory(&self) -> bool {
+        fn begins_in_memory(&self) -> bool {
             true
         }
 
@@ -252,7 +274,7 @@ mod tests {
         let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
         let info = ValueInfo { size: 4, version: Version::strong("v"), modified: None };
-        let value = Value::new(info, 0..4, ValueBody::File(Box::new(NotInMemory(sender))));
+        let value = Value::new(info, 0..4, ValueBody::File(Box::new(PartlyInMemory(sender))));
         assert_eq!(cpu.spawn_future(value.bytes(4)).await.unwrap().unwrap(), "abcd");
         assert_eq!(receiver.iter().collect::<Vec<_>>(), [false, false]);
     }

@@ -50,7 +50,7 @@ struct NonblockingBody {
 }
 
 impl OpenValue {
-    /// The value, with a body that is read as it is polled.
+    /// The value, with a body that is still to be read.
     pub(super) fn into_value(self, blocking: Blocking) -> Value {
         let (info, range) = (self.info.clone(), self.range.clone());
         let body = if self.nonblocking {
@@ -116,7 +116,7 @@ impl FileBody for NonblockingBody {
         self.opened.into_pieces(self.blocking)
     }
 
-    fn is_in_memory(&self) -> bool {
+    fn begins_in_memory(&self) -> bool {
         let OpenValue { file, range, .. } = &self.opened;
         // As long as the first piece of the stream: after a shorter read, the kernel reads less ahead.
         let mut piece = PieceBuffer::take(range.end - range.start, PieceLength::Short);

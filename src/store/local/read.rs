@@ -16,7 +16,7 @@ use crate::key::StoreKey;
 use crate::store::capabilities::NONBLOCKING_READ_BYTES;
 use crate::store::{ByteRange, StoreError, Value, ValueBody, ValueInfo, Version};
 
-/// Up to this length, in bytes, a range is read by the same call that opens the file; longer ones later, in pieces.
+/// Up to this length, in bytes, a range is read by the same call that opens the file; longer ones later.
 const SINGLE_READ_BYTES: u64 = 1 << 20;
 /// The most attempts of a read, if the file is written to meanwhile.
 const ATTEMPTS: usize = 3;

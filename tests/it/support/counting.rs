@@ -276,8 +276,8 @@ impl FileBody for CountedFile {
         self.file.into_stream()
     }
 
-    fn is_in_memory(&self) -> bool {
-        self.in_memory.map_or_else(|| self.file.is_in_memory(), |part| part == InMemory::Beginning)
+    fn begins_in_memory(&self) -> bool {
+        self.in_memory.map_or_else(|| self.file.begins_in_memory(), |part| part == InMemory::Beginning)
     }
 
     fn try_read(self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>> {

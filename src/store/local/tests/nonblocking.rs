@@ -120,7 +120,7 @@ async fn files_that_are_not_in_memory_are_read() {
         std::fs::write(&path, bytes(length)).unwrap();
         let file = std::fs::File::open(&path).unwrap();
         file.sync_all().unwrap();
-        for keep in [0, 40_960] {
+        for keep in [0, 40_960, 1 << 20] {
             fadvise(&file, keep, None, Advice::DontNeed).unwrap();
             assert!(read(&store, name).await.unwrap() == bytes(length), "{name} {keep}");
             fadvise(&file, keep, None, Advice::DontNeed).unwrap();
