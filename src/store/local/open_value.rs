@@ -126,6 +126,7 @@ impl FileBody for NonblockingBody {
     fn try_read(self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>> {
         let OpenValue { file, stat, range, .. } = &self.opened;
         let Ok(length) = usize::try_from(range.end - range.start) else { return Err(self) };
+        // Zeroed, because there is no safe form of `preadv2` for memory that is not: 3 to 9 % of the time of reading and decoding.
         let mut bytes = vec![0; length];
         match try_read(file, stat, &mut bytes, range.start) {
             Some(_) => Ok(bytes.into()),
