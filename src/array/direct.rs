@@ -29,25 +29,24 @@ pub struct DirectSource {
 
 /// What was found of a chunk.
 enum Opened<'a> {
-    /// Its version only, if there is a value: there are no bytes, or not those that were expected.
+    /// Its version only, if there is a value: there are no bytes, too many, or not those that were expected.
     Version(Option<Arc<StoredValue>>),
     /// The body of the expected range, which is no longer than it may be, and the permit to read it.
     Body { value: Arc<StoredValue>, body: Value, permit: Option<SemaphorePermit<'a>> },
 }
 
-/// A body that is still to be read, with what its bytes will take.
+/// A body that is still to be read, with what its fetch holds.
 struct Unread {
     body: Value,
-    /// The share of the budget.
-    budget: Option<OwnedSemaphorePermit>,
-    /// The span of the fetch.
+    /// The share of the budget, which the caller holds too.
+    budget: Arc<Option<OwnedSemaphorePermit>>,
     span: Span,
 }
 
 /// What became of an attempt to read a body and to decode it at once.
 enum Attempt {
     Decoded(Elements),
-    /// Not all of it is in memory.
+    /// Not all of it could be read without blocking.
     Unread(Unread),
 }
 
@@ -98,7 +97,7 @@ impl DirectSource {
         })
     }
 
-    /// Reads and decodes a body in an open file by one thread of the pool, so that its bytes stay in the caches of one core.
+    /// Tries to read a body in an open file, and to decode it, on one thread of the pool: its bytes stay in the caches of one core.
     async fn read_and_decode(
         &self,
         value: &StoredValue,
@@ -108,7 +107,7 @@ impl DirectSource {
     ) -> Result<Attempt, ArrayError> {
         let (bound, times, parent) = (Arc::clone(chain), Arc::clone(context), Span::current());
         let queued = Instant::now();
-        // If the caller is dropped, the budget still counts the open file until its turn comes.
+        // If the caller is dropped, this holds its share of the budget until the file is closed, so that few files are open.
         let work = move || {
             let Unread { body, budget, span } = unread;
             let read = span.in_scope(|| body.try_read());
@@ -124,7 +123,7 @@ impl DirectSource {
             times.add_decode_time(start);
             decoded.map(Attempt::Decoded)
         };
-        // Chunks of one request are decoded in parallel, also if it is handled on the pool.
+        // Also a future on the pool has its chunks decoded in parallel.
         let attempt = self.fetching.cpu.spawn_background(work).await?;
         attempt.map_err(|source| undecodable(value, &(0..value.info.size), source))
     }
@@ -178,14 +177,14 @@ impl ChunkSource for DirectSource {
     ) -> Result<ChunkLookup, ArrayError> {
         // The stored size is not known; the decoded size is a safe estimate.
         let expected_bytes = chain.sharding().map_or(chain.working_bytes(), Sharded::index_bytes);
-        let budget = self.fetching.reserve(expected_bytes.saturating_mul(2)).await;
+        let budget = Arc::new(self.fetching.reserve(expected_bytes.saturating_mul(2)).await);
         let span = trace_span!(target: "zarrd::span", "fetch");
         let opened = Self::open(key, chain, context).instrument(span.clone()).await?;
         let (value, body, permit) = match opened {
             Opened::Version(value) => return Ok(ChunkLookup::version_only(value)),
             Opened::Body { value, body, permit } => (value, body, permit),
         };
-        let mut unread = Unread { body, budget, span };
+        let mut unread = Unread { body, budget: Arc::clone(&budget), span };
         if chain.sharding().is_none() && unread.body.begins_in_memory() {
             match self.read_and_decode(&value, chain, unread, context).await? {
                 Attempt::Decoded(elements) => {
@@ -194,7 +193,7 @@ impl ChunkSource for DirectSource {
                 Attempt::Unread(again) => unread = again,
             }
         }
-        let Unread { body, budget: _budget, span } = unread;
+        let Unread { body, span, .. } = unread;
         let start = Instant::now();
         let read = body.borrowed_bytes(u64::MAX).instrument(span).await;
         context.add_fetch_time(start);

@@ -77,7 +77,7 @@ impl ReadContext {
         self.began
     }
 
-    /// Waits for a permit to fetch. Its holder must wait for nothing but the store and work on the compute pool.
+    /// Waits for a permit to fetch. Its holder must wait for nothing but the store and work on the compute pool that takes no permit.
     pub(crate) async fn acquire_fetch_permit(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed.
         self.fetch_permits.acquire().await.ok()

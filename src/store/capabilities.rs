@@ -1,7 +1,7 @@
 //! [`Capabilities`]: what a backend is good at, for callers that choose between two correct ways to read.
 
-/// Up to this length, in bytes, a thread of the reactor reads a range of a local value itself if it is in memory. That takes less time
-/// than the hop to a blocking thread; a longer read would delay other tasks.
+/// Up to this length, in bytes, a thread of the reactor reads a range of a local value as it opens the file, if it is in memory. That takes
+/// less time than the hop to a blocking thread; a longer read would delay other tasks.
 pub(super) const NONBLOCKING_READ_BYTES: u64 = 512 << 10;
 
 /// What a backend is good at. Callers check these, not its kind.

@@ -31,7 +31,7 @@ pub trait FileBody: Send {
     /// The body as a stream, whose pieces take little memory.
     fn into_stream(self: Box<Self>) -> ValueStream;
 
-    /// Whether the beginning of the body is in memory, so that [`FileBody::try_read`] is likely to succeed.
+    /// Whether [`FileBody::try_read`] is likely to succeed: the beginning of the body is in memory, and no attempt has failed.
     fn begins_in_memory(&self) -> bool;
 
     /// All bytes of the body's range, in memory of their own. A long body takes long, so call this on the compute pool.
@@ -117,16 +117,17 @@ impl Value {
         if bytes.len() == capacity { Ok((bytes, self.is_accounted)) } else { Err(StoreError::WrongLength) }
     }
 
-    /// Whether the body is in an open file whose beginning is in memory, so that [`Value::try_read`] is likely to succeed.
+    /// Whether [`Value::try_read`] is likely to succeed: the body is in an open file, its beginning is in memory, and no attempt has
+    /// failed.
     #[must_use]
     pub fn begins_in_memory(&self) -> bool {
         matches!(&self.body, ValueBody::File(file) if file.begins_in_memory())
     }
 
-    /// The body, if it is in an open file, all of which is in memory. Call this on the compute pool.
+    /// The body, if it is in an open file and all of it is in memory. Call this on the compute pool.
     ///
     /// # Errors
-    /// The value as it was.
+    /// The value as it was, if not all of its body can be read without blocking, or it is in no open file.
     pub fn try_read(self) -> Result<Bytes, Self> {
         let Self { info, range, body, is_cached, is_accounted } = self;
         let body = match body {

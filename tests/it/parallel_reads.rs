@@ -95,30 +95,54 @@ async fn whole_chunks(chunk: usize) -> (tempfile::TempDir, SharedStore, Vec<u8>)
     (directory, files, model.elements)
 }
 
-/// The keys of chunks that a slice of all elements reads, and which of them a thread of the pool reads, or tries to.
-async fn read_whole_chunks(counting: Arc<Counting>, elements: &[u8]) -> Vec<(String, bool)> {
+/// The keys of chunks that a request for all elements reads, which of them a thread of the pool reads, or tries to, and how often.
+async fn read_whole_chunks(
+    url: &str,
+    counting: Arc<Counting>,
+    fetch: FetchOptions,
+    elements: &[u8],
+) -> Vec<(String, bool, usize)> {
     let mut server = Server::build(Mount::read_only("m", counting.clone()));
-    server.cache = no_caches();
-    let answer = server.finish().get(URL).await;
-    assert!(answer.status == StatusCode::OK && answer.body == elements);
+    (server.cache, server.fetch) = (no_caches(), fetch);
+    let answer = server.finish().get(url).await;
+    assert!(answer.status == StatusCode::OK && answer.body == elements, "{url}: {}", answer.status);
     let mut reads = counting.reads();
     reads.sort_by(|one, other| one.key.cmp(&other.key));
-    reads.iter().map(|read| (read.key.clone(), read.is_on_pool())).collect()
+    reads.iter().map(|read| (read.key.clone(), read.is_on_pool(), read.tries)).collect()
 }
 
 #[tokio::test]
 async fn threads_that_decode_read_long_whole_chunks_that_are_in_memory_and_no_others() {
+    let one_at_a_time = FetchOptions { max_concurrency: 1, inflight_size: 1, ..FetchOptions::default() };
     for (chunk, open, on_pool) in [
         (1 << 20, Counting::new as fn(_) -> _, true),
         (1 << 20, Counting::not_in_memory, false),
         (1 << 20, Counting::partly_in_memory, true),
         (LONG, Counting::new, false),
     ] {
-        let (_directory, files, elements) = whole_chunks(chunk).await;
-        let on_pool = on_pool && files.capabilities().nonblocking;
-        let expected = [("a/c/0", on_pool), ("a/c/1", false), ("a/c/2", on_pool)];
-        let expected = expected.map(|(key, on_pool)| (key.to_owned(), on_pool));
-        assert_eq!(read_whole_chunks(open(files), &elements).await, expected, "{chunk} elements");
+        for fetch in [FetchOptions::default(), one_at_a_time] {
+            let (_directory, files, elements) = whole_chunks(chunk).await;
+            let on_pool = on_pool && files.capabilities().nonblocking;
+            let expected = [("a/c/0", on_pool), ("a/c/1", false), ("a/c/2", on_pool)];
+            let expected = expected.map(|(key, on_pool)| (key.to_owned(), on_pool, usize::from(on_pool)));
+            assert_eq!(
+                read_whole_chunks(URL, open(files), fetch, &elements).await,
+                expected,
+                "{chunk} elements"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_derived_chunk_tries_once_to_read_each_chunk_that_it_is_made_of() {
+    for open in [Counting::new as fn(_) -> _, Counting::partly_in_memory] {
+        let (_directory, files, elements) = whole_chunks(1 << 20).await;
+        let tries = usize::from(files.capabilities().nonblocking);
+        let url = format!("/rechunk/m/{}/raw/a/c/0", 3 << 20);
+        let reads = read_whole_chunks(&url, open(files), FetchOptions::default(), &elements).await;
+        let tried: Vec<_> = reads.iter().map(|(key, _, tries)| (key.as_str(), *tries)).collect();
+        assert_eq!(tried, [("a/c/0", tries), ("a/c/1", 0), ("a/c/2", tries)]);
     }
 }
 

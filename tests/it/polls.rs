@@ -37,8 +37,8 @@ const LABELS: u32 = 50_000;
 /// Keys of one request.
 const KEYS: usize = 1000;
 
-/// What a step may take of its thread's time: half of what it takes to drop all values of a long document. To write them takes two thirds
-/// of that or more, and all else longer. Measured here and now, as this build is many times slower than one that is served, and
+/// What a step may take of its thread's time: half of what it takes to drop all values of a long document. To write them can take two
+/// thirds of the time of dropping them. Measured here and now, as this build is many times slower than one that is served, and
 /// other tests run beside this one.
 fn most() -> Duration {
     let values = long();

@@ -6,7 +6,7 @@
 //! 1. **Try.** A function `try_x` does what `x` does, as far as it needs no I/O. It opens names with `RESOLVE_CACHED` of
 //!    `openat2`, which finds them in the kernel's memory alone, and reads bytes with `RWF_NOWAIT` of `preadv2`, which
 //!    reads no disk. Whatever this cannot answer ends in "would block" ([`WouldBlock`](super::read::WouldBlock),
-//!    [`TryOpen::WouldBlock`](super::root::TryOpen), or `None`): every failure, every symbolic link, most long values.
+//!    [`TryOpen::WouldBlock`](super::root::TryOpen), or `None`): most failures, every symbolic link, values of medium length.
 //! 2. **Fall back.** The caller then runs `x` on a blocking thread ([`Blocking::run`](super::blocking::Blocking::run)), from
 //!    the beginning. A `try_x` keeps no state, so nothing has to be undone.
 //!

@@ -26,6 +26,8 @@ pub struct ChunkRead {
     pub range: Range<u64>,
     /// The name of the thread that asked for it, or that read it from the open file.
     pub thread: String,
+    /// How often it was tried to read it from the open file at once.
+    pub tries: usize,
 }
 
 impl ChunkRead {
@@ -267,6 +269,7 @@ enum InMemory {
 struct CountedFile {
     file: Box<dyn FileBody>,
     in_memory: Option<InMemory>,
+    has_failed: bool,
     reads: Arc<Mutex<Vec<ChunkRead>>>,
     position: usize,
 }
@@ -277,14 +280,20 @@ impl FileBody for CountedFile {
     }
 
     fn begins_in_memory(&self) -> bool {
-        self.in_memory.map_or_else(|| self.file.begins_in_memory(), |part| part == InMemory::Beginning)
+        let begins = |part| part == InMemory::Beginning && !self.has_failed;
+        self.in_memory.map_or_else(|| self.file.begins_in_memory(), begins)
     }
 
-    fn try_read(self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>> {
+    fn try_read(mut self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>> {
         if let Some(read) = self.reads.lock().unwrap().get_mut(self.position) {
             read.thread = thread_name();
+            read.tries += 1;
         }
-        if self.in_memory.is_some() { Err(self) } else { self.file.try_read() }
+        if self.in_memory.is_none() {
+            return self.file.try_read();
+        }
+        self.has_failed = true;
+        Err(self)
     }
 }
 
@@ -336,7 +345,7 @@ impl Store for Counting {
         let _question = self.begin();
         let size = self.inner.head(key).await?.map_or(0, |info| info.size);
         let range_read = range.resolve(size).unwrap_or(0..0);
-        let read = ChunkRead { key: key.to_string(), range: range_read, thread: thread_name() };
+        let read = ChunkRead { key: key.to_string(), range: range_read, thread: thread_name(), tries: 0 };
         let position = {
             let mut reads = self.reads.lock().unwrap();
             reads.push(read);
@@ -357,7 +366,7 @@ impl Store for Counting {
         let counted = |value: Value| match value.body {
             ValueBody::File(file) => {
                 let (in_memory, reads) = (self.in_memory, Arc::clone(&self.reads));
-                let body = CountedFile { file, in_memory, reads, position };
+                let body = CountedFile { file, in_memory, has_failed: false, reads, position };
                 Value { body: ValueBody::File(Box::new(body)), ..value }
             }
             _ => value,
