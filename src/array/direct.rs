@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tracing::{Instrument, Span, trace_span};
 
 use super::chunk_source::{ChunkSource, FetchBudget};
@@ -21,10 +21,15 @@ use crate::codec::{CodecChain, CodecError, IndexLocation, ShardIndex, Sharded};
 use crate::cpu::ComputePool;
 use crate::store::{ByteRange, StoreError, Value};
 
+/// The most open files that wait for a thread of the pool. Others are read at once, so that few descriptors are in use.
+const MAX_QUEUED_FILES: usize = 64;
+
 /// A source that fetches and decodes chunks, and caches nothing. Clones share its budget.
 #[derive(Clone, Debug)]
 pub struct DirectSource {
     fetching: Fetching,
+    /// Permits for open files that wait for a thread of the pool.
+    queued_files: Arc<Semaphore>,
 }
 
 /// What was found of a chunk.
@@ -35,26 +40,20 @@ enum Opened<'a> {
     Body { value: Arc<StoredValue>, body: Value, permit: Option<SemaphorePermit<'a>> },
 }
 
-/// A body that is still to be read, with what its fetch holds.
-struct Unread {
-    body: Value,
+/// What a fetch holds while it waits for a thread of the pool.
+struct Held {
     /// The share of the budget, which the caller holds too.
-    budget: Arc<Option<OwnedSemaphorePermit>>,
+    _budget: Arc<Option<OwnedSemaphorePermit>>,
+    _queued: OwnedSemaphorePermit,
     span: Span,
-}
-
-/// What became of an attempt to read a body and to decode it at once.
-enum Attempt {
-    Decoded(Elements),
-    /// Not all of it could be read without blocking.
-    Unread(Unread),
 }
 
 impl DirectSource {
     /// A source with a budget of its own.
     #[must_use]
     pub fn new(cpu: ComputePool, options: FetchOptions) -> Self {
-        Self { fetching: Fetching::new(cpu, options) }
+        let queued_files = Arc::new(Semaphore::new(MAX_QUEUED_FILES));
+        Self { fetching: Fetching::new(cpu, options), queued_files }
     }
 
     /// Opens what every request needs of a chunk, at whatever version is stored: all of it, or the index of a shard.
@@ -97,35 +96,58 @@ impl DirectSource {
         })
     }
 
-    /// Tries to read a body in an open file, and to decode it, on one thread of the pool: its bytes stay in the caches of one core.
+    /// Reads and decodes a body in an open file on one thread of the pool, so that its bytes stay in the caches of one core. `None` if not
+    /// all of it can be read without blocking, or the file was written to.
     async fn read_and_decode(
         &self,
         value: &StoredValue,
         chain: &Arc<CodecChain>,
-        unread: Unread,
+        body: Value,
+        held: Held,
         context: &Arc<ReadContext>,
-    ) -> Result<Attempt, ArrayError> {
+    ) -> Result<Option<Elements>, ArrayError> {
         let (bound, times, parent) = (Arc::clone(chain), Arc::clone(context), Span::current());
         let queued = Instant::now();
-        // If the caller is dropped, this holds its share of the budget until the file is closed, so that few files are open.
+        // If the caller is dropped, this holds its permits until the file is closed.
         let work = move || {
-            let Unread { body, budget, span } = unread;
-            let read = span.in_scope(|| body.try_read());
+            let read = held.span.in_scope(|| body.try_read());
             times.add_fetch_time(queued);
-            let encoded = match read {
-                Ok(encoded) => encoded,
-                Err(body) => return Ok(Attempt::Unread(Unread { body, budget, span })),
-            };
-            drop(span);
-            let (start, span) =
-                (Instant::now(), trace_span!(target: "zarrd::span", parent: &parent, "decode"));
-            let decoded = span.in_scope(|| decode(&bound, encoded, false));
+            drop(held);
+            let (start, encoded) = (Instant::now(), read.ok()?);
+            let decode_span = trace_span!(target: "zarrd::span", parent: &parent, "decode");
+            let decoded = decode_span.in_scope(|| decode(&bound, encoded, false));
             times.add_decode_time(start);
-            decoded.map(Attempt::Decoded)
+            Some(decoded)
         };
         // Also a future on the pool has its chunks decoded in parallel.
-        let attempt = self.fetching.cpu.spawn_background(work).await?;
-        attempt.map_err(|source| undecodable(value, &(0..value.info.size), source))
+        let decoded = self.fetching.cpu.spawn_background(work).await?;
+        decoded.transpose().map_err(|source| undecodable(value, &(0..value.info.size), source))
+    }
+
+    /// Reads a body, and then decodes it.
+    async fn read_then_decode(
+        &self,
+        value: Arc<StoredValue>,
+        chain: &Arc<CodecChain>,
+        (body, permit): (Value, Option<SemaphorePermit<'_>>),
+        span: Span,
+        context: &Arc<ReadContext>,
+    ) -> Result<ChunkLookup, ArrayError> {
+        let start = Instant::now();
+        let length = body.len();
+        let read = body.streamed_bytes(length).instrument(span).await;
+        context.add_fetch_time(start);
+        drop(permit);
+        let (encoded, shared) =
+            read.map_err(|source| ArrayError::Store { key: value.key.clone(), source })?;
+        let (start, whole) = (Instant::now(), 0..value.info.size);
+        let data = if chain.sharding().is_some() {
+            ChunkData::Index(self.decode_index(&value, chain, whole, encoded).await?)
+        } else {
+            ChunkData::Elements(self.decode(&value, chain, encoded, shared).await?)
+        };
+        context.add_decode_time(start);
+        Ok(ChunkLookup { value: Some(value), data })
     }
 
     /// Decodes the index of the shard at the bytes `shard` of a value.
@@ -178,35 +200,26 @@ impl ChunkSource for DirectSource {
         // The stored size is not known; the decoded size is a safe estimate.
         let expected_bytes = chain.sharding().map_or(chain.working_bytes(), Sharded::index_bytes);
         let budget = Arc::new(self.fetching.reserve(expected_bytes.saturating_mul(2)).await);
-        let span = trace_span!(target: "zarrd::span", "fetch");
-        let opened = Self::open(key, chain, context).instrument(span.clone()).await?;
-        let (value, body, permit) = match opened {
-            Opened::Version(value) => return Ok(ChunkLookup::version_only(value)),
-            Opened::Body { value, body, permit } => (value, body, permit),
-        };
-        let mut unread = Unread { body, budget: Arc::clone(&budget), span };
-        if chain.sharding().is_none() && unread.body.begins_in_memory() {
-            match self.read_and_decode(&value, chain, unread, context).await? {
-                Attempt::Decoded(elements) => {
-                    return Ok(ChunkLookup { value: Some(value), data: ChunkData::Elements(elements) });
-                }
-                Attempt::Unread(again) => unread = again,
+        let mut is_first = true;
+        loop {
+            let span = trace_span!(target: "zarrd::span", "fetch");
+            let opened = Self::open(key, chain, context).instrument(span.clone()).await?;
+            let (value, body, permit) = match opened {
+                Opened::Version(value) => return Ok(ChunkLookup::version_only(value)),
+                Opened::Body { value, body, permit } => (value, body, permit),
+            };
+            let may_queue = is_first && chain.sharding().is_none() && body.begins_in_memory();
+            let queued = Arc::clone(&self.queued_files).try_acquire_owned();
+            let (true, Ok(queued)) = (may_queue, queued) else {
+                return self.read_then_decode(value, chain, (body, permit), span, context).await;
+            };
+            let held = Held { _budget: Arc::clone(&budget), _queued: queued, span };
+            if let Some(elements) = self.read_and_decode(&value, chain, body, held, context).await? {
+                return Ok(ChunkLookup { value: Some(value), data: ChunkData::Elements(elements) });
             }
+            // The file is opened again: another program may have written to it while it waited for its turn.
+            is_first = false;
         }
-        let Unread { body, span, .. } = unread;
-        let start = Instant::now();
-        let read = body.borrowed_bytes(u64::MAX).instrument(span).await;
-        context.add_fetch_time(start);
-        drop(permit);
-        let (encoded, shared) = read.map_err(|source| ArrayError::Store { key: key.key.clone(), source })?;
-        let (start, whole) = (Instant::now(), 0..value.info.size);
-        let data = if chain.sharding().is_some() {
-            ChunkData::Index(self.decode_index(&value, chain, whole, encoded).await?)
-        } else {
-            ChunkData::Elements(self.decode(&value, chain, encoded, shared).await?)
-        };
-        context.add_decode_time(start);
-        Ok(ChunkLookup { value: Some(value), data })
     }
 
     async fn elements(

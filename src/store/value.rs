@@ -31,7 +31,7 @@ pub trait FileBody: Send {
     /// The body as a stream, whose pieces take little memory.
     fn into_stream(self: Box<Self>) -> ValueStream;
 
-    /// Whether [`FileBody::try_read`] is likely to succeed: the beginning of the body is in memory, and no attempt has failed.
+    /// Whether the beginning of the body is in memory, so that [`FileBody::try_read`] is likely to succeed.
     fn begins_in_memory(&self) -> bool;
 
     /// All bytes of the body's range, in memory of their own. A long body takes long, so call this on the compute pool.
@@ -96,7 +96,21 @@ impl Value {
     ///
     /// # Errors
     /// As [`Value::bytes`].
-    pub async fn borrowed_bytes(self, limit_bytes: u64) -> Result<(Bytes, bool), StoreError> {
+    pub async fn borrowed_bytes(mut self, limit_bytes: u64) -> Result<(Bytes, bool), StoreError> {
+        if on_pool_thread() && self.len() <= limit_bytes && self.begins_in_memory() {
+            match self.try_read() {
+                Ok(bytes) => return Ok((bytes, false)),
+                Err(unread) => self = unread,
+            }
+        }
+        self.streamed_bytes(limit_bytes).await
+    }
+
+    /// As [`Value::borrowed_bytes`], without an attempt to read all of an open file at once.
+    ///
+    /// # Errors
+    /// As [`Value::bytes`].
+    pub async fn streamed_bytes(self, limit_bytes: u64) -> Result<(Bytes, bool), StoreError> {
         let length = self.len();
         let too_large = StoreError::ValueTooLarge { size: length, limit: limit_bytes };
         let (true, Ok(capacity)) = (length <= limit_bytes, usize::try_from(length)) else {
@@ -106,19 +120,14 @@ impl Value {
             ValueBody::Bytes(bytes) => bytes,
             ValueBody::Stream(stream) => collect(stream, capacity).await?,
             ValueBody::File(file) if on_pool_thread() => {
-                let read = if file.begins_in_memory() { file.try_read() } else { Err(file) };
-                match read {
-                    Ok(bytes) => bytes,
-                    Err(file) => collect_on_reactor(file.into_stream(), capacity).await?,
-                }
+                collect_on_reactor(file.into_stream(), capacity).await?
             }
             ValueBody::File(file) => collect(file.into_stream(), capacity).await?,
         };
         if bytes.len() == capacity { Ok((bytes, self.is_accounted)) } else { Err(StoreError::WrongLength) }
     }
 
-    /// Whether [`Value::try_read`] is likely to succeed: the body is in an open file, its beginning is in memory, and no attempt has
-    /// failed.
+    /// Whether the body is in an open file and its beginning in memory, so that [`Value::try_read`] is likely to succeed.
     #[must_use]
     pub fn begins_in_memory(&self) -> bool {
         matches!(&self.body, ValueBody::File(file) if file.begins_in_memory())

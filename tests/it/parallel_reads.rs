@@ -1,6 +1,7 @@
 //! Which threads read chunks, and inner chunks of shards: those that decode them, where the store reads without blocking and the
 //! chunks are long.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
@@ -106,9 +107,13 @@ async fn read_whole_chunks(
     (server.cache, server.fetch) = (no_caches(), fetch);
     let answer = server.finish().get(url).await;
     assert!(answer.status == StatusCode::OK && answer.body == elements, "{url}: {}", answer.status);
-    let mut reads = counting.reads();
-    reads.sort_by(|one, other| one.key.cmp(&other.key));
-    reads.iter().map(|read| (read.key.clone(), read.is_on_pool(), read.tries)).collect()
+    let mut keys: BTreeMap<String, (bool, usize)> = BTreeMap::new();
+    for read in counting.reads() {
+        let (on_pool, tries) = keys.entry(read.key.clone()).or_default();
+        *on_pool |= read.is_on_pool();
+        *tries += read.tries;
+    }
+    keys.into_iter().map(|(key, (on_pool, tries))| (key, on_pool, tries)).collect()
 }
 
 #[tokio::test]

@@ -269,7 +269,6 @@ enum InMemory {
 struct CountedFile {
     file: Box<dyn FileBody>,
     in_memory: Option<InMemory>,
-    has_failed: bool,
     reads: Arc<Mutex<Vec<ChunkRead>>>,
     position: usize,
 }
@@ -280,20 +279,15 @@ impl FileBody for CountedFile {
     }
 
     fn begins_in_memory(&self) -> bool {
-        let begins = |part| part == InMemory::Beginning && !self.has_failed;
-        self.in_memory.map_or_else(|| self.file.begins_in_memory(), begins)
+        self.in_memory.map_or_else(|| self.file.begins_in_memory(), |part| part == InMemory::Beginning)
     }
 
-    fn try_read(mut self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>> {
+    fn try_read(self: Box<Self>) -> Result<Bytes, Box<dyn FileBody>> {
         if let Some(read) = self.reads.lock().unwrap().get_mut(self.position) {
             read.thread = thread_name();
             read.tries += 1;
         }
-        if self.in_memory.is_none() {
-            return self.file.try_read();
-        }
-        self.has_failed = true;
-        Err(self)
+        if self.in_memory.is_some() { Err(self) } else { self.file.try_read() }
     }
 }
 
@@ -366,7 +360,7 @@ impl Store for Counting {
         let counted = |value: Value| match value.body {
             ValueBody::File(file) => {
                 let (in_memory, reads) = (self.in_memory, Arc::clone(&self.reads));
-                let body = CountedFile { file, in_memory, has_failed: false, reads, position };
+                let body = CountedFile { file, in_memory, reads, position };
                 Value { body: ValueBody::File(Box::new(body)), ..value }
             }
             _ => value,
