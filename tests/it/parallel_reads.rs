@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use serde_json::{Value, json};
 use zarrd::array::FetchOptions;
+use zarrd::cpu::{ComputePool, ComputePoolOptions};
+use zarrd::key::StoreKey;
 use zarrd::services::Mount;
-use zarrd::store::{LocalOptions, LocalStore, SharedStore};
+use zarrd::store::{ByteRange, LocalOptions, LocalStore, SharedStore};
 
 use crate::support::counting::{Counting, until};
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
-use crate::support::server::{Server, no_caches};
+use crate::support::server::{Server, no_caches, put};
 
 const URL: &str = "/v1/data/m/a";
 /// The elements of a long chunk.
@@ -148,6 +151,44 @@ async fn a_derived_chunk_tries_once_to_read_each_chunk_that_it_is_made_of() {
         let reads = read_whole_chunks(&url, open(files), FetchOptions::default(), &elements).await;
         let tried: Vec<_> = reads.iter().map(|(key, _, tries)| (key.as_str(), *tries)).collect();
         assert_eq!(tried, [("a/c/0", tries), ("a/c/1", 0), ("a/c/2", tries)]);
+    }
+}
+
+#[tokio::test]
+async fn few_files_are_open_while_their_chunks_wait_for_a_thread() {
+    // Three requests with as many chunks as one fetches at a time.
+    const CHUNKS: usize = 3 * 32;
+    let (directory, files, _elements) = whole_chunks(1 << 20).await;
+    let document = files.get(&StoreKey::parse("a/zarr.json").unwrap(), ByteRange::Whole, None).await.unwrap();
+    let mut document: Value =
+        serde_json::from_slice(&document.unwrap().bytes(1 << 20).await.unwrap()).unwrap();
+    document["shape"] = json!([CHUNKS << 20]);
+    put(&files, "a/zarr.json", document.to_string()).await;
+    let chunk = |number: usize| directory.path().join(format!("a/c/{number}"));
+    for number in (1..CHUNKS).filter(|&number| number != 2) {
+        std::fs::hard_link(chunk(0), chunk(number)).unwrap();
+    }
+    let nonblocking = files.capabilities().nonblocking;
+    let (counting, cpu) =
+        (Counting::new(files), ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap());
+    let mut server = Server::build(Mount::read_only("m", counting.clone()));
+    server.cache = no_caches();
+    server.fetch = FetchOptions { inflight_size: 4 << 30, ..FetchOptions::default() };
+    server.cpu = Some(cpu.clone());
+    let server = server.finish();
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let busy = tokio::spawn(async move { cpu.spawn_background(move || wait.recv()).await });
+    let answers = [0, 32, 64].map(|first: usize| {
+        let (server, slice) = (server.clone(), format!("{}:{}:{}", first << 20, (first + 32) << 20, 1 << 20));
+        tokio::spawn(async move { server.get(&format!("{URL}?slice={slice}")).await })
+    });
+    until(|| counting.reads().len() == CHUNKS && counting.unread_files() <= 64).await;
+    assert_eq!(counting.unread_files(), if nonblocking { 64 } else { 0 });
+    go.send(()).unwrap();
+    busy.await.unwrap().unwrap().unwrap();
+    for answer in answers {
+        let answer = answer.await.unwrap();
+        assert_eq!((answer.status, answer.body.len()), (StatusCode::OK, 2 * 32));
     }
 }
 

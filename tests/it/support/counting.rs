@@ -44,6 +44,8 @@ pub struct Counting {
     is_remote: bool,
     /// What `FileBody` says of files, if not the truth.
     in_memory: Option<InMemory>,
+    /// Open files that are not being read yet.
+    unread_files: Arc<AtomicUsize>,
     reads: Arc<Mutex<Vec<ChunkRead>>>,
     /// Reads of chunks wait for a permit each.
     gate: Semaphore,
@@ -97,6 +99,7 @@ impl Counting {
             inner,
             is_remote: false,
             in_memory: None,
+            unread_files: Arc::default(),
             latency,
             in_flight: Arc::default(),
             most: AtomicUsize::new(0),
@@ -194,6 +197,11 @@ impl Counting {
         self.in_flight.load(SeqCst)
     }
 
+    /// How many files are open that are not being read yet.
+    pub fn unread_files(&self) -> usize {
+        self.unread_files.load(SeqCst)
+    }
+
     /// Waits for the latency of a response.
     async fn arrive(&self) {
         if !self.latency.is_zero() {
@@ -269,6 +277,7 @@ enum InMemory {
 struct CountedFile {
     file: Box<dyn FileBody>,
     in_memory: Option<InMemory>,
+    _unread: Question,
     reads: Arc<Mutex<Vec<ChunkRead>>>,
     position: usize,
 }
@@ -359,8 +368,10 @@ impl Store for Counting {
         underway.0 = None;
         let counted = |value: Value| match value.body {
             ValueBody::File(file) => {
+                self.unread_files.fetch_add(1, SeqCst);
+                let _unread = Question(Arc::clone(&self.unread_files));
                 let (in_memory, reads) = (self.in_memory, Arc::clone(&self.reads));
-                let body = CountedFile { file, in_memory, reads, position };
+                let body = CountedFile { file, in_memory, _unread, reads, position };
                 Value { body: ValueBody::File(Box::new(body)), ..value }
             }
             _ => value,

@@ -128,6 +128,8 @@ pub struct ServerBuilder {
     pub http: HttpOptions,
     pub metadata: MetadataLimits,
     pub codec: CodecLimits,
+    /// The pool, if it is not that of all servers.
+    pub cpu: Option<ComputePool>,
     /// Where decoded chunks are counted.
     pub decodes: Option<Decodes>,
     /// The cache of the mounts' stores, if they have one.
@@ -151,6 +153,7 @@ impl Server {
             http: HttpOptions::default(),
             metadata: MetadataLimits::default(),
             codec: CodecLimits::default(),
+            cpu: None,
             decodes: None,
             values: None,
         }
@@ -276,7 +279,7 @@ impl ServerBuilder {
 
     /// The server, and the one at its admin listener.
     pub fn finish_with_admin(self) -> (Server, Server) {
-        let cpu = cpu();
+        let cpu = self.cpu.unwrap_or_else(cpu);
         let mut source: Arc<dyn ChunkSource> = Arc::new(DirectSource::new(cpu.clone(), self.fetch));
         if let Some(decodes) = self.decodes {
             source = Arc::new(CountingSource { inner: source, decodes });
