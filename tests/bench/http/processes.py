@@ -224,8 +224,8 @@ def wait_for(port, process):
         try:
             return socket.create_connection(("127.0.0.1", port), SECONDS).close()
         except ConnectionRefusedError:
-            assert process.poll() is None, "nginx has ended"
-            assert time.monotonic() < deadline, "nginx does not start"
+            assert process.poll() is None, "the server has ended"
+            assert time.monotonic() < deadline, "the server does not start"
             time.sleep(0.02)
 
 
