@@ -29,6 +29,7 @@ pub(crate) mod selection;
 pub(crate) mod service;
 pub(crate) mod stats;
 pub(crate) mod store;
+mod text_memory;
 #[cfg(feature = "vectors")]
 pub(crate) mod vectors;
 pub(crate) mod versions;

@@ -117,6 +117,15 @@ impl ArrayError {
     pub fn is_changed(&self) -> bool {
         matches!(self, Self::Store { source: StoreError::VersionChanged, .. })
     }
+
+    /// The limit that a request exceeds.
+    #[must_use]
+    pub fn exceeded_limit(&self) -> Option<u64> {
+        match self {
+            Self::TooLarge { limit, .. } => Some(*limit),
+            _ => None,
+        }
+    }
 }
 
 impl Classify for ArrayError {

@@ -16,6 +16,12 @@ struct Weighed<T> {
     bytes: u64,
 }
 
+impl<T> Weighed<T> {
+    fn weigh(request: &Arc<str>, entry: &Self) -> u64 {
+        entry.bytes.saturating_add(request.len() as u64)
+    }
+}
+
 impl<T> Clone for Weighed<T> {
     fn clone(&self) -> Self {
         Self { response: Arc::clone(&self.response), bytes: self.bytes }
@@ -23,12 +29,16 @@ impl<T> Clone for Weighed<T> {
 }
 
 impl<T: Send + Sync + 'static> ResponseCache<T> {
-    /// A cache with this capacity.
+    /// A cache with this capacity, of which one response may take a tenth.
     #[must_use]
     pub fn new(capacity_bytes: u64) -> Self {
-        Self(WeightedCache::new(capacity_bytes, |request: &Arc<str>, entry: &Weighed<T>| {
-            entry.bytes.saturating_add(request.len() as u64)
-        }))
+        Self(WeightedCache::new(capacity_bytes, Weighed::weigh))
+    }
+
+    /// A cache with this capacity, of which one response may take the `share`th part.
+    #[must_use]
+    pub fn with_largest(capacity_bytes: u64, share: u64) -> Self {
+        Self(WeightedCache::with_largest(capacity_bytes, share, Weighed::weigh))
     }
 
     /// The last response to a request.

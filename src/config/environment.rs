@@ -67,7 +67,10 @@ pub(super) fn apply(
     variables.iter().try_for_each(|(name, value)| {
         let name = name.to_string_lossy();
         match name.strip_prefix(PREFIX) {
-            Some(path) => set(tree, path, Origin::Variable(name.to_string()), value),
+            Some(path) => {
+                check_underscores(&name, known)?;
+                set(tree, path, Origin::Variable(name.to_string()), value)
+            }
             None => check(&name, &value.to_string_lossy(), known),
         }
     })
@@ -88,16 +91,38 @@ fn set(tree: &mut LocatedValue, path: &str, origin: Origin, value: &OsString) ->
     Ok(())
 }
 
-/// Rejects a variable with the prefix of this program that is not a setting.
+/// Rejects a variable that would be a known setting with two underscores in place of one.
+fn check_underscores(name: &str, known: &[String]) -> Result<(), ConfigError> {
+    let squeezed = |name: &str| name.to_ascii_uppercase().replace("__", "_");
+    let is_known = known.iter().any(|setting| setting.eq_ignore_ascii_case(name));
+    match known.iter().find(|setting| squeezed(setting) == squeezed(name)) {
+        Some(setting) if !is_known => Err(meant(name, setting)),
+        _ => Ok(()),
+    }
+}
+
+fn meant(name: &str, setting: &str) -> ConfigError {
+    ConfigError::UnknownVariable { name: name.to_owned(), hint: format!("did you mean `{setting}`?") }
+}
+
+/// Rejects a variable with the prefix of this program that is not a setting, and one whose prefix is misspelt.
 fn check(name: &str, value: &str, known: &[String]) -> Result<(), ConfigError> {
+    if let Some((prefix, key)) = name.split_once("__") {
+        let setting = format!("{PREFIX}{}", key.to_ascii_uppercase());
+        let is_setting = known.contains(&setting) || setting.starts_with("ZARRD__MOUNTS__");
+        // One edit: with two it would be a variable of another program.
+        let is_near = strsim::damerau_levenshtein(&prefix.to_ascii_uppercase(), "ZARRD") <= 1;
+        if is_setting && is_near {
+            return Err(meant(name, &setting));
+        }
+    }
     if !name.starts_with(OWN) || name == FILE || name == BASE_FILE || is_kubernetes_service(name, value) {
         return Ok(());
     }
     // A complete key whose section is missing or misspelt.
     let key = name.strip_prefix(OWN).map(|key| format!("__{key}")).unwrap_or_default();
     if let Some(setting) = known.iter().find(|setting| setting.ends_with(&key)) {
-        let hint = format!("did you mean `{setting}`?");
-        return Err(ConfigError::UnknownVariable { name: name.to_owned(), hint });
+        return Err(meant(name, setting));
     }
     let hint = match nearest(name, known.iter().map(String::as_str)) {
         _ if name.starts_with("ZARRD_MOUNTS_") => {
@@ -150,6 +175,9 @@ mod tests {
             ("ZARRD_LISTEN", "did you mean `ZARRD__SERVER__LISTEN`?"),
             ("ZARRD_CACHE_DECODED_SIZE", "did you mean `ZARRD__CACHE__DECODED_SIZE`?"),
             ("ZARRD_SERVER_ADMIN_LISTEN", "did you mean `ZARRD__SERVER__ADMIN_LISTEN`?"),
+            ("zarrd__server__listen", "did you mean `ZARRD__SERVER__LISTEN`?"),
+            ("ZARD__SERVER__LISTEN", "did you mean `ZARRD__SERVER__LISTEN`?"),
+            ("Zarrd__Mounts__a__Url", "did you mean `ZARRD__MOUNTS__A__URL`?"),
             ("ZARRD_CONFIG_FILE", "did you mean `ZARRD_CONFIG`?"),
             ("ZARRD_MOUNTS_DATA_URL", "`ZARRD__MOUNTS__NAME__KEY`"),
             ("ZARRD_SOMETHING_ELSE_ALTOGETHER_UNLIKE", "two underscores"),
@@ -158,6 +186,26 @@ mod tests {
             let message = error_of(name, "8000").unwrap_or_default();
             assert!(message.starts_with(&format!("environment variable {name}: ")), "{name}: {message}");
             assert!(message.contains(part), "{name}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_setting_with_one_underscore_in_place_of_two_is_rejected_with_its_name() {
+        let defaults = || LocatedValue::parse(DEFAULTS, &Origin::Default).unwrap();
+        let apply_one = |name: &str| {
+            apply(&mut defaults(), &[(name.into(), "1".into())], &names(&defaults()))
+                .map_err(|error| error.to_string())
+        };
+        for (name, setting) in [
+            ("ZARRD__SERVER_LISTEN", "ZARRD__SERVER__LISTEN"),
+            ("ZARRD__SERVER__TLS_KEY", "ZARRD__SERVER__TLS__KEY"),
+            ("ZARRD__CACHE__DECODED__SIZE", "ZARRD__CACHE__DECODED_SIZE"),
+        ] {
+            let message = apply_one(name).unwrap_err();
+            assert!(message.contains(&format!("did you mean `{setting}`?")), "{name}: {message}");
+        }
+        for name in ["ZARRD__SERVER__LISTEN", "ZARRD__MOUNTS__A__URL", "ZARRD__CACHE__DECODED_SIZE"] {
+            apply_one(name).unwrap();
         }
     }
 
@@ -177,6 +225,7 @@ mod tests {
             ("ZARRD_CONFIG", "/etc/zarrd.toml"),
             ("ZARRD_BASE_CONFIG", "/etc/zarrd.toml"),
             ("ZARR_SERVER_LISTEN", "x"),
+            ("CARD__SERVER__LISTEN", "x"),
             ("HOME", "/"),
         ] {
             assert_eq!(error_of(name, value), None, "{name}");

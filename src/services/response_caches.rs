@@ -20,6 +20,10 @@ const KNOWN_COORDINATES_BYTES: u64 = 1 << 20;
 /// Size in bytes of the cache of value ranges.
 const RANGES_BYTES: u64 = 1 << 20;
 
+/// The memory for small responses divided by this is the most that one takes with its list of chunks. A series through a year of daily
+/// chunks takes 150 KiB, which is more than a tenth of this memory where a server has 512 MiB.
+const LARGEST_SMALL_SHARE: u64 = 3;
+
 /// The responses that are sent again.
 #[derive(Debug)]
 pub(crate) struct ResponseCaches {
@@ -47,7 +51,7 @@ impl ResponseCaches {
     pub(super) fn new(bytes: u64) -> Self {
         let (long, small) = (bytes / 2, bytes / 2);
         Self {
-            elements: ResponseCache::new(small / 2),
+            elements: ResponseCache::with_largest(small / 2, LARGEST_SMALL_SHARE),
             long_elements: ResponseCache::new(long),
             recent: RecentRequests::new(),
             statistics: StatisticsCache::new(small / 4),

@@ -3,6 +3,7 @@
 mod access_log;
 mod audit;
 mod compression;
+mod documentation_page;
 mod endpoint;
 mod logged;
 pub(crate) mod middleware;

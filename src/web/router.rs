@@ -9,21 +9,20 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderValue, Method, header};
+use axum::http::Method;
 use axum::middleware::{Next, from_fn_with_state};
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::set_header::SetResponseHeaderLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_swagger_ui::{Config, SwaggerUi};
 
+use super::documentation_page;
 use super::middleware::{no_method, no_route, panicked, run_middleware};
 use super::openapi as document;
 use crate::admission::{self, AdmissionRequest};
 #[cfg(feature = "vectors")]
 use crate::api::vectors;
 use crate::api::{self, icon, store, view};
-use crate::http::route::{AdmittedBy, Resource, RouteSpec};
+use crate::http::route::{AdmittedBy, RouteSpec};
 use crate::services::extract::RootMount;
 use crate::services::route::Route;
 use crate::services::state::AppState;
@@ -45,21 +44,6 @@ use crate::services::state::AppState;
     )
 )]
 struct Api;
-
-/// The page that shows the `OpenAPI` document.
-const DOCUMENTATION: RouteSpec =
-    RouteSpec::new("/docs", Resource::Public).with_slash("/docs/").admitted_by(AdmittedBy::Exempt);
-
-/// What that page may load: its own files, the pictures within its style sheet, and responses of this server, of which pictures are
-/// shown as blobs. Its scripts set inline styles.
-const DOCUMENTATION_POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; \
-     base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
-);
-
-/// The files of that page.
-const DOCUMENTATION_FILES: RouteSpec =
-    RouteSpec::new("/docs/{*rest}", Resource::Public).admitted_by(AdmittedBy::Exempt).fixed();
 
 /// The routes of one surface, by the templates that the router matches.
 pub(super) type Specs = HashMap<&'static str, &'static RouteSpec>;
@@ -87,7 +71,7 @@ struct Surface {
 static SURFACE: LazyLock<Surface> = LazyLock::new(|| {
     let mut documented_router = OpenApiRouter::with_openapi(Api::openapi());
     let (mut admitted, mut others, mut admin) = Default::default();
-    let mut specs = vec![&DOCUMENTATION, &DOCUMENTATION_FILES];
+    let mut specs = documentation_page::ROUTES.to_vec();
     for Route { spec, handlers } in api::routes().into_iter().chain(document::routes()) {
         let methods = handlers.2.clone();
         // The documented router serves only to build its document.
@@ -122,16 +106,11 @@ static SURFACE: LazyLock<Surface> = LazyLock::new(|| {
     let (_, described) = documented_router.split_for_parts();
     #[cfg(feature = "vectors")]
     let described = described.merge_from(vectors::documentation());
-    // `none` keeps the page from sending requests to a validator on the internet. The path is relative, so that the
-    // page finds the document below any base path; operations of HEAD are left out, as they repeat those of GET.
-    let page = SwaggerUi::new("/docs").config(Config::new(["../openapi.json?head=no"]).validator_url("none"));
-    let page = axum::Router::from(page)
-        .layer(SetResponseHeaderLayer::overriding(header::CONTENT_SECURITY_POLICY, DOCUMENTATION_POLICY));
     let specs = by_template(specs);
     document::set_document(described, |path| find_documented(&specs, path));
     Surface {
         admitted,
-        others: others.merge(page),
+        others: others.merge(documentation_page::router()),
         at_root,
         admin,
         specs,

@@ -584,3 +584,23 @@ async fn json_over_its_limit_is_413_and_bytes_are_not_limited_by_it() {
     assert_eq!(server.get("/v1/data/m/a?format=json&slice=0,:3").await.body, "[1,2,3]");
     assert_eq!(server.get("/v1/data/m/a").await.status, StatusCode::OK, "bytes are not limited by it");
 }
+
+#[tokio::test]
+async fn a_chunk_over_a_limit_suggests_slices_that_the_array_returns() {
+    let store = memory();
+    Array::of(&[10, 20]).chunks(&[4, 8]).store(&store, "a").await;
+    let mut server = Server::build(Mount::read_only("m", store));
+    server.read.max_response_size = 40;
+    let server = server.finish();
+    assert_eq!(server.get("/v1/chunk/m/a/c/1/2").await.body.len(), 32);
+    let refused = server.get("/v1/chunk/m/a/c/1/1").await;
+    refused.refuses(413, "too-large", "c/1/1");
+    assert!(refused.json()["detail"].as_str().unwrap().contains("/v1/data"));
+    let slices = refused.json()["suggested_slices"].as_array().unwrap().clone();
+    assert!(!slices.is_empty());
+    let mut found = 0;
+    for slice in slices {
+        found += server.elements("m/a", slice.as_str().unwrap()).await.len();
+    }
+    assert_eq!(found, 64, "together they select the chunk");
+}

@@ -16,18 +16,19 @@ const ELEMENTS: usize = 4096;
 /// The fewest bytes of a value and what separates it from others.
 const LEAST_BYTES: u64 = 3;
 
-/// The text of arrays.
+/// The text of arrays, of up to `limit` bytes.
 ///
 /// # Errors
-/// Failures of reading; 413 if the text is too long.
+/// Failures of reading; 413 if the text is longer.
 pub(super) async fn ascii(
     state: &AppState,
     opened: &OpenDataset,
     leaves: &ExportSources,
     arrays: &[SentArray],
     plans: &[Plan],
+    limit: u64,
 ) -> Result<String, ExportError> {
-    let (engine, limit) = (&state.engine, state.options.max_buffered_response_size);
+    let engine = &state.engine;
     let mut text = format!("Dataset: {}\n", dap_name(&opened.dataset.name));
     for ((source, array), plan) in leaves.sources.iter().zip(arrays).zip(plans) {
         let elements = source.subset.elements();

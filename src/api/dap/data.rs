@@ -21,6 +21,7 @@ use crate::api::export::respond::{held_bytes, respond};
 use crate::api::export::response::{ExportResponse, respond_to};
 use crate::api::export::sources::{ExportSource, ExportSources};
 use crate::api::export::texts::{check_texts, read_texts};
+use crate::api::text_memory::TextMemory;
 use crate::array::{ArrayError, Plan, ReadContext, Snapshot};
 use crate::chunk::Subset;
 use crate::http::dap_path::DapResponse;
@@ -56,22 +57,42 @@ impl DapRequest {
         let (leaves, arrays) = self.leaves();
         let most_text = state.options.max_buffered_response_size;
         let plans = plans(&leaves, &state.engine.read)?;
-        let plans: Vec<Plan> = plans.into_iter().map(|plan| plan.with_heap_limit(most_text)).collect();
         let has_texts = arrays.iter().any(|array| array.encoding.is_none());
         let held = self.held.saturating_add(held_bytes(&leaves, &plans));
         // Texts as they are read, and what is written of them.
-        let whole = if has_texts || asked == DapResponse::Ascii { most_text.saturating_mul(2) } else { 0 };
-        let bytes = held.saturating_add(whole);
-        let mut permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), bytes).await?;
-        if asked == DapResponse::Ascii {
-            let text = ascii(state, &self.opened, &leaves, &arrays, &plans).await?;
-            permit.release(whole.saturating_sub(text.len() as u64));
-            let bytes = text.len() as u64;
-            let text = state.engine.cpu.run_document(bytes, move || with_version(text)).await?;
-            return Ok(permit.hold(text_response(head, text, HeaderValue::from_static("dods-ascii"))));
-        }
-        let values = SentValues { described: &self.described, leaves: &leaves, arrays: &arrays };
-        let (mut answer, text_bytes) = respond_to(&values, state, head, &plans).await?;
+        let whole = |limit: u64| {
+            if has_texts || asked == DapResponse::Ascii { limit.saturating_mul(2) } else { 0 }
+        };
+        let memory_bytes = |limit| held.saturating_add(whole(limit));
+        let (admission, entrant) = (&state.traffic.admission, AdmissionRequest::to_elements(head));
+        let mut memory = TextMemory::acquire(admission, entrant, most_text, memory_bytes).await?;
+        let values = loop {
+            let limit = memory.limit();
+            let plans: Vec<Plan> = plans.iter().map(|plan| plan.clone().with_heap_limit(limit)).collect();
+            let values = if asked == DapResponse::Ascii {
+                ascii(state, &self.opened, &leaves, &arrays, &plans, limit).await.map(DapValues::Ascii)
+            } else {
+                let described = &self.described;
+                let values = SentValues { described, leaves: &leaves, arrays: &arrays, text_limit: limit };
+                let sent = respond_to(&values, state, head, &plans).await;
+                sent.map(|(answer, text_bytes)| DapValues::Xdr(answer, text_bytes))
+            };
+            match values {
+                Err(error) if memory.can_extend(error.exceeded_limit()) => memory.extend().await?,
+                values => break values?,
+            }
+        };
+        let whole = whole(memory.limit());
+        let mut permit = memory.into_permit();
+        let (mut answer, text_bytes) = match values {
+            DapValues::Xdr(answer, text_bytes) => (answer, text_bytes),
+            DapValues::Ascii(text) => {
+                let bytes = text.len() as u64;
+                permit.release(whole.saturating_sub(bytes));
+                let text = state.engine.cpu.run_document(bytes, move || with_version(text)).await?;
+                return Ok(permit.hold(text_response(head, text, HeaderValue::from_static("dods-ascii"))));
+            }
+        };
         permit.release(whole.saturating_sub(text_bytes));
         let headers = answer.headers_mut();
         headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
@@ -95,11 +116,20 @@ impl DapRequest {
     }
 }
 
+/// Values that were read.
+enum DapValues {
+    Ascii(String),
+    /// A response, and the bytes of the texts that it holds.
+    Xdr(Response, u64),
+}
+
 /// The values of the arrays that a request selects.
 struct SentValues<'a> {
     described: &'a str,
     leaves: &'a ExportSources,
     arrays: &'a [SentArray],
+    /// The most bytes of texts.
+    text_limit: u64,
 }
 
 impl ExportResponse for SentValues<'_> {
@@ -119,7 +149,7 @@ impl ExportResponse for SentValues<'_> {
         version: &Version,
         trace: &Arc<ReadContext>,
     ) -> Result<(Response, u64), ExportError> {
-        let (body, text_bytes) = body(state, self.described, self.arrays, snapshots, trace).await?;
+        let (body, text_bytes) = body(state, self, snapshots, trace).await?;
         let content_type = HeaderValue::from_static("application/octet-stream");
         Ok((respond(&state.engine, head, version, content_type, body, trace).await?, text_bytes))
     }
@@ -128,12 +158,11 @@ impl ExportResponse for SentValues<'_> {
 /// The parts of a response with values, and the bytes of the texts among them.
 async fn body(
     state: &AppState,
-    described: &str,
-    arrays: &[SentArray],
+    values: &SentValues<'_>,
     snapshots: Vec<Snapshot>,
     trace: &Arc<ReadContext>,
 ) -> Result<(ExportBody, u64), ExportError> {
-    let most_text = state.options.max_buffered_response_size;
+    let SentValues { described, arrays, text_limit, .. } = *values;
     let mut body = ExportBody::default();
     body.push_bytes(described.as_bytes());
     body.push_bytes(b"Data:\n");
@@ -148,13 +177,13 @@ async fn body(
         let length = length.to_be_bytes();
         let is_scalar = array.shape.is_empty();
         let Some(encoding) = &array.encoding else {
-            let texts = read_texts(&state.engine, snapshot, most_text, trace).await?;
+            let texts = read_texts(&state.engine, snapshot, text_limit, trace).await?;
             if !is_scalar {
                 body.push_bytes(&length);
             }
             let written = state.engine.cpu.run(move || xdr_texts(&texts)).await?;
             text_bytes = text_bytes.saturating_add(written.len() as u64);
-            check_texts(text_bytes, most_text)?;
+            check_texts(text_bytes, text_limit)?;
             body.push_bytes(&written);
             continue;
         };

@@ -26,6 +26,7 @@ use super::slice_version::SliceVersion;
 use super::too_large::Broken;
 use crate::admission::AdmissionRequest;
 use crate::api::label_params::LabelPositions;
+use crate::api::text_memory::TextMemory;
 use crate::array::{
     Array, ArrayError, Dependencies, OpenNode, Plan, ReadContext, ReadLimits, Snapshot, Suggestions,
 };
@@ -90,6 +91,8 @@ pub(crate) struct ElementsRequest {
     positions: Option<Box<LabelPositions>>,
     /// The plan for elements at lists of positions. The subset then stands for their number alone.
     gathered: Option<Box<GatheredPlan>>,
+    /// Whether it was requested as a chunk.
+    is_chunk: bool,
     /// When processing of the request started.
     started: Instant,
 }
@@ -152,8 +155,14 @@ impl ElementsRequest {
             contents,
             positions,
             gathered,
+            is_chunk: false,
             started,
         })
+    }
+
+    /// The same request, which names a chunk in place of a slice.
+    pub(crate) fn of_chunk(self) -> Self {
+        Self { is_chunk: true, ..self }
     }
 
     /// The same request, whose subset was selected by label.
@@ -193,17 +202,18 @@ impl ElementsRequest {
         let plan = plan.map_err(|error| self.check_cost(state, error.into()))?;
         // What has variable length is written whole, and is at least as long as its bytes.
         let left = state.engine.read.max_response_size.saturating_sub(plan.response_bytes());
-        let plan = plan.with_heap_limit(state.options.max_buffered_response_size.min(left));
         let is_repeated = is_repeated(state, head, &plan);
-        let permit = state
-            .traffic
-            .admission
-            .acquire(AdmissionRequest::to_elements(head), self.memory_bytes(state, &plan, is_repeated))
-            .await?;
+        let (admission, entrant) = (&state.traffic.admission, AdmissionRequest::to_elements(head));
+        let most = state.options.max_buffered_response_size;
+        let memory_bytes = |limit| self.memory_bytes(&plan, is_repeated, limit);
+        let mut memory = TextMemory::acquire(admission, entrant, most, memory_bytes).await?;
         let mut tries = 1;
         let ElementsResponse { mut answer, again } = loop {
-            match self.attempt(state, &head.method, &head.headers, &plan, is_repeated).await {
+            let limit = memory.limit();
+            let plan = plan.clone().with_heap_limit(limit.min(left));
+            match self.attempt(state, &head.method, &head.headers, &plan, is_repeated, limit).await {
                 Err(ElementsError::Array(error)) if error.is_changed() && tries < TRIES => tries += 1,
+                Err(error) if memory.can_extend(error.exceeded_limit()) => memory.extend().await?,
                 answered => break answered.map_err(|error| self.check_cost(state, error))?,
             }
         };
@@ -211,7 +221,7 @@ impl ElementsRequest {
         if head.method == Method::GET && answer.status() == StatusCode::OK && !plan.is_gathered() {
             let is_near = target.mount.store.capabilities().near;
             let parts = (&*state.engine, &state.traffic.admission);
-            state.scans.observe(parts, is_near, &plan, AdmissionRequest::to_elements(head));
+            state.scans.observe(parts, is_near, &plan, entrant);
         }
         if answer.status().is_success() {
             let name = download::name_of(&target.mount.name, self.array.path(), &target.path);
@@ -237,7 +247,7 @@ impl ElementsRequest {
             };
             answer = contents.cache(&state.responses, head, made_of, answer).await;
         }
-        Ok(permit.hold(answer))
+        Ok(memory.into_permit().hold(answer))
     }
 
     /// A plan for a part of the array, reduced as requested.
@@ -279,15 +289,16 @@ impl ElementsRequest {
         } else {
             Suggestions::new(&self.array, &self.subset, limits, fits)
         };
+        let broken = if self.is_chunk { broken.of_chunk() } else { broken };
         broken.problem(error, suggestions)
     }
 
     /// The memory in bytes of a response in flight: the band that is sent and the next one, or the whole text, or all of what is
-    /// collected to be cached. Elements that are reduced come on top.
-    fn memory_bytes(&self, state: &AppState, plan: &Plan, is_collected: bool) -> u64 {
+    /// collected to be cached. Elements that are reduced come on top. `limit` is the most bytes of a text.
+    fn memory_bytes(&self, plan: &Plan, is_collected: bool, limit: u64) -> u64 {
         let response = match self.contents.max_output_bytes(self.rendering.style.format) {
             // What is over the limit is refused as soon as it is begun.
-            Some(whole) => whole.min(state.options.max_buffered_response_size),
+            Some(whole) => whole.min(limit),
             None if is_collected => plan.response_bytes(),
             None => plan.response_bytes().min(plan.segment_bytes().saturating_mul(2)),
         };
@@ -303,8 +314,8 @@ impl ElementsRequest {
         headers: &HeaderMap,
         plan: &Plan,
         is_repeated: bool,
+        limit: u64,
     ) -> Result<ElementsResponse, ElementsError> {
-        let limit = state.options.max_buffered_response_size;
         let trace = state.engine.reader.read_context(self.array.mount());
         // A request that needs its elements in any case reads versions and elements together. A conditional or partial
         // request, or a HEAD, first reads the versions only.
@@ -327,7 +338,7 @@ impl ElementsRequest {
             Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
             Verdict::Proceed => {
                 let (mut answer, body) = match render::writer(self.rendering.style, &self.contents, limit)? {
-                    Some(writer) => self.buffered(state, method, snapshot, writer, &trace).await?,
+                    Some(writer) => self.buffered(state, method, snapshot, writer, &trace, limit).await?,
                     None => self.streamed(state, method, headers, snapshot, &version, &trace).await?,
                 };
                 put_trace(answer.headers_mut(), &trace);
@@ -501,8 +512,8 @@ impl ElementsRequest {
         snapshot: Snapshot,
         mut writer: Box<dyn Writer>,
         trace: &Arc<ReadContext>,
+        limit: u64,
     ) -> Result<(Response, Option<Bytes>), ElementsError> {
-        let limit = state.options.max_buffered_response_size;
         let mut text = Vec::new();
         let bytes = snapshot.plan().response_bytes();
         let mut elements = state.engine.reader.elements(snapshot, 0..bytes, trace);

@@ -19,6 +19,17 @@ pub(crate) enum ElementsError {
     Budget(#[from] BudgetExceeded),
 }
 
+impl ElementsError {
+    /// The limit in bytes that the elements exceed, if that is why they cannot be sent.
+    pub(crate) fn exceeded_limit(&self) -> Option<u64> {
+        match self {
+            Self::Array(error) => error.exceeded_limit(),
+            Self::Render(RenderError::TooLarge { limit, .. }) => Some(*limit),
+            Self::Render(_) | Self::Budget(_) => None,
+        }
+    }
+}
+
 impl Classify for ElementsError {
     fn class(&self) -> ErrorClass {
         match self {

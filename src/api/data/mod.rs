@@ -223,7 +223,8 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
             let coords = ChunkKeyEncoding::canonical().decode(chunk, array.metadata().shape.len());
             let ranges =
                 coords.and_then(|coords| array.grid().chunk_ranges(&coords)).ok_or_else(no_such_chunk)?;
-            ElementsRequest::new(node, Subset(ranges), None, rendering.clone(), started)
+            let request = ElementsRequest::new(node, Subset(ranges), None, rendering.clone(), started)?;
+            Ok::<_, Problem>(request.of_chunk())
         };
         let open = || open(head, &target, &path, &query.array);
         let respond = |node| async { elements(node)?.respond(state, &target, head).await };

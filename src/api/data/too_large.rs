@@ -13,6 +13,7 @@ pub(crate) struct Broken {
     asked: u64,
     limit: u64,
     setting: &'static str,
+    is_of_chunk: bool,
 }
 
 impl Broken {
@@ -31,26 +32,34 @@ impl Broken {
                 };
                 // Numbers above 2^64 are capped: the exact value is of no use to the client.
                 let asked = u64::try_from(*asked).unwrap_or(u64::MAX);
-                Self { what, asked, limit: *limit, setting }
+                Self { what, asked, limit: *limit, setting, is_of_chunk: false }
             }
             ElementsError::Render(RenderError::TooLarge { bytes, limit }) => Self {
                 what: "bytes of the answer",
                 asked: *bytes,
                 limit: *limit,
                 setting: "http.max_buffered_response_size",
+                is_of_chunk: false,
             },
             ElementsError::Array(_) | ElementsError::Render(_) | ElementsError::Budget(_) => return None,
         })
     }
 
+    /// The same for a request of a whole chunk, whose URL has no slice.
+    pub(crate) fn of_chunk(self) -> Self {
+        Self { is_of_chunk: true, ..self }
+    }
+
     /// The problem, with slices to request instead.
     pub(crate) fn problem(self, error: ElementsError, suggestions: Suggestions) -> Problem {
-        let Self { what, asked, limit, setting } = self;
+        let Self { what, asked, limit, setting, is_of_chunk } = self;
         let Suggestions { slices, truncated } = suggestions;
-        let advice = if slices.is_empty() {
-            "select less"
-        } else {
-            "select less; these slices fit (`suggested_slices`)"
+        let advice = match (slices.is_empty(), is_of_chunk) {
+            (true, _) => "select less",
+            (false, false) => "select less; these slices fit (`suggested_slices`)",
+            (false, true) => {
+                "a chunk is returned whole; these slices of the array fit at `/v1/data` (`suggested_slices`)"
+            }
         };
         let detail = format!("{error} (`{setting}`): {advice}");
         Problem::from(error)

@@ -23,6 +23,14 @@ impl From<ComputePoolError> for ExportError {
 }
 
 impl ExportError {
+    /// The limit that the elements exceed, if that is why they cannot be sent.
+    pub(crate) fn exceeded_limit(&self) -> Option<u64> {
+        match self {
+            Self::Array(error) => error.exceeded_limit(),
+            Self::Dataset(_) => None,
+        }
+    }
+
     /// Whether a stored value changed while it was read, so that starting again can help.
     pub(crate) fn is_changed(&self) -> bool {
         matches!(self, Self::Array(error) if error.is_changed())

@@ -18,6 +18,7 @@ use super::texts::{check_texts, read_texts};
 use crate::admission::AdmissionRequest;
 use crate::api::data::error::ElementsError;
 use crate::api::data::too_large::Broken;
+use crate::api::text_memory::TextMemory;
 use crate::array::{ArrayError, Plan, ReadContext, ReadLimits, Snapshot, Suggestions};
 use crate::error::ErrorClass;
 use crate::http::download;
@@ -87,15 +88,22 @@ impl NetcdfRequest {
         let elements = plans.iter().map(Plan::response_bytes).fold(0, u64::saturating_add);
         let left = state.engine.read.max_response_size.saturating_sub(elements);
         let most_text = state.options.max_buffered_response_size.min(left);
-        let plans: Vec<Plan> = plans.into_iter().map(|plan| plan.with_heap_limit(most_text)).collect();
         let has_texts = self.sources.sources.iter().any(|source| is_text(&source.metadata().data_type));
         let held = held_bytes(&self.sources, &plans);
-        let texts = if has_texts { most_text } else { 0 };
-        let admission = &state.traffic.admission;
-        let mut permit =
-            admission.acquire(AdmissionRequest::to_elements(head), held.saturating_add(texts)).await?;
-        let file = NetcdfContent { request: &self, most_text };
-        let (mut answer, text_bytes) = respond_to(&file, state, head, &plans).await?;
+        let texts = |limit| if has_texts { limit } else { 0 };
+        let memory_bytes = |limit| held.saturating_add(texts(limit));
+        let (admission, entrant) = (&state.traffic.admission, AdmissionRequest::to_elements(head));
+        let mut memory = TextMemory::acquire(admission, entrant, most_text, memory_bytes).await?;
+        let (mut answer, text_bytes) = loop {
+            let most_text = memory.limit();
+            let plans: Vec<Plan> = plans.iter().map(|plan| plan.clone().with_heap_limit(most_text)).collect();
+            match respond_to(&NetcdfContent { request: &self, most_text }, state, head, &plans).await {
+                Err(error) if memory.can_extend(error.exceeded_limit()) => memory.extend().await?,
+                sent => break sent?,
+            }
+        };
+        let texts = texts(memory.limit());
+        let mut permit = memory.into_permit();
         permit.release(texts.saturating_sub(text_bytes));
         let headers = answer.headers_mut();
         headers.insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());

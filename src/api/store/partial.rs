@@ -27,6 +27,7 @@ use crate::admission::{AdmissionRequest, Priority};
 use crate::api::documented::MountParam;
 use crate::api::held::Held;
 use crate::api::json_body::{Limited, read_json};
+use crate::api::text_memory::TextMemory;
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope, lacks, origin};
 use crate::error::{Classify, ErrorClass};
@@ -338,11 +339,21 @@ async fn read(
     let ranges = ranges.collect::<Result<Vec<_>, _>>()?;
     let limit = state.options.max_buffered_response_size;
     let most = ranges.iter().fold(0_u64, |most, (_, range)| most.saturating_add(most_bytes(*range)));
-    let permit = state.traffic.admission.acquire(entrant, most.min(limit)).await?;
+    let most = most.min(limit);
+    let mut memory = TextMemory::acquire(&state.traffic.admission, entrant, most, |bytes| bytes).await?;
     let (asked, ranges): (Vec<StoreKey>, Vec<ByteRange>) = ranges.into_iter().unzip();
     let keys = pinned(state, mount, asked.clone()).await?;
     let ranges: Vec<(StoreKey, ByteRange)> = keys.into_iter().zip(ranges).collect();
-    let values = get_partial_values(&*mount.store, &ranges, limit).await;
+    let values = loop {
+        match get_partial_values(&*mount.store, &ranges, memory.limit()).await {
+            Err(PartFailure { error: StoreError::PartsTooLarge { limit }, .. })
+                if memory.can_extend(Some(limit)) =>
+            {
+                memory.extend().await?;
+            }
+            values => break values,
+        }
+    };
     let values = values.map_err(|PartFailure { part, error }| {
         let too_large = matches!(error, StoreError::PartsTooLarge { .. });
         let problem = at_part(part, asked.get(part), error);
@@ -358,6 +369,9 @@ async fn read(
         (header::CONTENT_LENGTH, HeaderValue::from(length)),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
     ];
+    let unused = memory.limit().saturating_sub(length);
+    let mut permit = memory.into_permit();
+    permit.release(unused);
     Ok(permit.hold((head, body).into_response()))
 }
 

@@ -20,10 +20,7 @@ use crate::store::{MemoryBudget, Reservation};
 
 /// The most rows that are written at a time.
 const MAX_BATCH_ROWS: u64 = 1 << 17;
-/// How many times the bytes of rows are in memory while they are written, and until they are sent: converted, as columns and as
-/// text, and what is begun of the next.
-pub(super) const BATCH_COPIES: u64 = 6;
-/// The same of what a row with long texts has beyond that: with the unused capacity while it is written.
+/// How many times what a row with long texts has beyond a batch is in memory: with the unused capacity while it is written.
 const LONG_ROW_COPIES: u64 = 2;
 
 /// A column that is read while the table is written.
@@ -67,12 +64,14 @@ impl TableBody {
     /// Failures of reading; [`RenderError`] if the format cannot have a column.
     pub(super) async fn new(
         engine: &Arc<ArrayEngine>,
-        TableColumns { columns, rows, text_limit, .. }: TableColumns,
+        table: TableColumns,
         snapshots: Vec<Snapshot>,
         options: TableOptions,
         trace: &Arc<ReadContext>,
         budget: &Arc<dyn MemoryBudget>,
     ) -> Result<Self, ElementsError> {
+        let batch_bytes = table.batch_bytes(options);
+        let TableColumns { columns, rows, text_limit, .. } = table;
         let mut snapshots = snapshots.into_iter();
         let mut next = || snapshots.next().ok_or(RenderError::ElementCount);
         let mut streams = Vec::new();
@@ -103,7 +102,7 @@ impl TableBody {
                 }
             });
         }
-        let (batch_bytes, text_growth) = (options.batch_bytes(), options.text_growth());
+        let text_growth = options.text_growth();
         let row_bytes = options.row_bytes(&written);
         // The labels are written as text here.
         let prepare = move || {
@@ -217,7 +216,7 @@ impl TableBody {
 
 impl ColumnStream {
     fn is_variable(&self) -> bool {
-        self.read.plan.array().metadata().data_type.is_variable()
+        self.read.is_variable()
     }
 
     /// Bytes of elements of variable length.

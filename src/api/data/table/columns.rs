@@ -11,7 +11,7 @@ use crate::chunk::{AxisPositions, Elements, Subset};
 use crate::http::problem::Problem;
 use crate::labels::CfTimes;
 use crate::metadata::{ArrayMetadata, DataType, Endianness};
-use crate::render::table::{LabelColumn, LabelSource, TimeUnits, max_label_bytes};
+use crate::render::table::{LabelColumn, LabelSource, TableOptions, TimeUnits, max_label_bytes};
 use crate::render::{CfDecoding, Conversion};
 
 /// Smallest segment in which the elements of a column are read.
@@ -22,6 +22,13 @@ const CHUNK_BYTES: u64 = 400;
 const LABEL_HEAP_BYTES: u64 = 4 << 20;
 /// Bytes of memory for a byte of such text: itself, and as text of the format, where each character may take six.
 const HEAP_GROWTH: u64 = 8;
+/// How many times the bytes of rows are in memory while they are written, and until they are sent: converted, as columns and as
+/// text, and what is begun of the next.
+const BATCH_COPIES: u64 = 6;
+/// The most bytes of a number or a time in any format, with what separates it from others.
+const NUMBER_BYTES: u64 = 64;
+/// The most bytes that a byte of a text is written as, with what separates it from others.
+const TEXT_GROWTH: u64 = 8;
 /// Bytes that a label takes beside its element and its text.
 const LABEL_BYTES: u64 = 16;
 
@@ -49,6 +56,13 @@ pub(super) struct ReadColumn {
     pub(super) units: Option<TimeUnits>,
 }
 
+impl ReadColumn {
+    /// Whether its elements have variable length.
+    pub(super) fn is_variable(&self) -> bool {
+        self.plan.array().metadata().data_type.is_variable()
+    }
+}
+
 /// Where a column is from.
 #[derive(Clone, Debug)]
 pub(super) enum ColumnSource {
@@ -73,11 +87,13 @@ pub(super) struct TableColumns {
     pub(super) columns: Vec<PlannedColumn>,
     pub(super) rows: u64,
     /// Bytes that labels take at most,
-    pub(super) label_bytes: u64,
+    label_bytes: u64,
     /// and everything else that is in memory while the table is sent, but for the rows that are written.
-    pub(super) held_bytes: u64,
+    held_bytes: u64,
     /// The most bytes of all texts in the table.
     pub(super) text_limit: TextLimit,
+    /// The most bytes of all rows in any format, about.
+    most_bytes: u64,
 }
 
 /// The most bytes of the texts of a table: what its other elements leave of the most bytes of a response.
@@ -213,6 +229,20 @@ impl ColumnArray {
 }
 
 impl PlannedColumn {
+    /// The most bytes of these rows in any format, about, if the texts of a variable have up to `heap_bytes`.
+    fn most_bytes(&self, rows: u64, heap_bytes: u64) -> u64 {
+        let (element_bytes, texts) = match &self.source {
+            ColumnSource::Values(read) if read.is_variable() => (0, heap_bytes),
+            ColumnSource::Labels { read, .. } if read.is_variable() => (0, LABEL_HEAP_BYTES),
+            ColumnSource::Values(read) | ColumnSource::Labels { read, .. } => {
+                (read.conversion.data_type().element_bytes() as u64, 0)
+            }
+            ColumnSource::Positions(_) => (8, 0),
+        };
+        let element = element_bytes.saturating_mul(TEXT_GROWTH).saturating_add(NUMBER_BYTES);
+        rows.saturating_mul(element).saturating_add(texts.saturating_mul(TEXT_GROWTH))
+    }
+
     /// The path of the array that the column is from; empty for positions.
     pub(super) fn array_path(&self) -> &str {
         match &self.source {
@@ -298,7 +328,25 @@ impl TableColumns {
         held_bytes = held_bytes.saturating_add(chunks.saturating_mul(CHUNK_BYTES));
         let elements = u128::from(axes.rows).saturating_mul(arrays.row_bytes().into());
         let text_limit = TextLimit { elements, limit: limits.max_response_size };
-        Ok(Self { columns, rows: axes.rows, label_bytes, held_bytes, text_limit })
+        let most_bytes = columns.iter().map(|column| column.most_bytes(axes.rows, heap_bytes));
+        let most_bytes = most_bytes.fold(1, u64::saturating_add);
+        Ok(Self { columns, rows: axes.rows, label_bytes, held_bytes, text_limit, most_bytes })
+    }
+
+    /// Bytes of the rows that are written at a time: of a short table those of all rows.
+    pub(super) fn batch_bytes(&self, options: TableOptions) -> u64 {
+        self.most_bytes.min(options.batch_bytes())
+    }
+
+    /// Bytes of memory while it is sent.
+    pub(super) fn memory_bytes(&self, options: TableOptions) -> u64 {
+        let batches = self.batch_bytes(options).saturating_mul(BATCH_COPIES);
+        self.label_bytes.saturating_add(self.held_bytes).saturating_add(batches)
+    }
+
+    /// Whether it has elements of variable length.
+    pub(super) fn is_variable(&self) -> bool {
+        self.reads().any(ReadColumn::is_variable)
     }
 
     /// Everything that is read, in the order of the columns.

@@ -11,7 +11,7 @@ use futures::stream::{self, StreamExt};
 use sha2::{Digest, Sha256};
 
 use super::axes::TableAxes;
-use super::body::{BATCH_COPIES, TableBody};
+use super::body::TableBody;
 use super::columns::{ColumnOptions, TableArrays, TableColumns};
 use super::sources::TableSources;
 use crate::admission::{AdmissionRequest, BufferedBytes};
@@ -25,6 +25,7 @@ use crate::api::export::source_finder::SourceFinder;
 use crate::api::export::sources::ExportSource;
 use crate::api::label_params::{LabelPositions, positions};
 use crate::api::selection::ListedPositions;
+use crate::api::text_memory::TextMemory;
 use crate::array::{ArrayError, OpenNode, Snapshot, Suggestions};
 use crate::auth::caller::Caller;
 use crate::chunk::{AxisPositions, SelectionError, Subset};
@@ -49,12 +50,19 @@ use crate::units::hexadecimal::digest_tag;
 const TRIES: usize = 3;
 /// Bytes of work that an item of a list takes, about: for where it is planned.
 const ITEM_BYTES: u64 = 256;
+/// The most rows of a table that is tried with little memory for texts. All of them are read before the head is sent, so that there is
+/// still a status if their texts are longer.
+const FEW_ROWS: u64 = 1024;
+/// The most bytes of these texts. In memory they take many times as much, and the response still counts as short.
+const SHORT_TEXT_BYTES: u64 = 8 << 10;
 /// What to do if a coordinate is not as long as its dimension.
 const WITHOUT_LABELS: &str = "to get the elements without labels, leave out `coords=1` and `format=parquet`";
 
 /// A table that was planned.
 struct TableRequest {
     columns: TableColumns,
+    /// The same columns where their texts are short, if that can be tried.
+    short: Option<TableColumns>,
     rendering: Rendering,
     group: Option<Arc<OpenNode>>,
     positions: Option<LabelPositions>,
@@ -127,18 +135,22 @@ pub(in crate::api::data) async fn table(
     let (decodes, decodes_labels) = (options.decodes, options.decodes_labels);
     let plan = move || {
         let options = ColumnOptions { limits: &limits, whole_bytes, is_text, decodes, decodes_labels };
-        let columns = TableColumns::new(&arrays, &axes, options);
-        columns.map_err(|error| Box::new((error, suggestions(&arrays, &axes, &first, options))))
+        let columns = TableColumns::new(&arrays, &axes, options)
+            .map_err(|error| Box::new((error, suggestions(&arrays, &axes, &first, options))))?;
+        let few = columns.is_variable() && axes.rows <= FEW_ROWS;
+        let options = ColumnOptions { whole_bytes: SHORT_TEXT_BYTES, ..options };
+        let short = few.then(|| TableColumns::new(&arrays, &axes, options).ok()).flatten();
+        Ok::<_, Box<_>>((columns, short))
     };
     let columns = state.engine.cpu.run_or_inline(work, plan).await?;
-    let columns = columns.map_err(|refused| {
+    let (columns, short) = columns.map_err(|refused| {
         let (error, suggestions) = *refused;
         too_large(state, error, suggestions)
     })?;
     let names: Vec<(&str, &str)> =
         columns.columns.iter().map(|column| (column.name.as_str(), column.array_path())).collect();
     let form = format!("table {} {names:?} {identity}", query.format.keeps_stored());
-    TableRequest { columns, rendering, group, positions, form }.respond(state, target, head).await
+    TableRequest { columns, short, rendering, group, positions, form }.respond(state, target, head).await
 }
 
 /// How the rows are written.
@@ -178,16 +190,16 @@ fn too_large(state: &AppState, error: ArrayError, suggestions: Suggestions) -> P
 
 impl TableRequest {
     async fn respond(self, state: &AppState, target: &NodeTarget, head: &Parts) -> Result<Response, Problem> {
-        let TableColumns { label_bytes, held_bytes, .. } = self.columns;
-        let held = label_bytes
-            .saturating_add(held_bytes)
-            .saturating_add(self.options().batch_bytes() * BATCH_COPIES);
-        let admission = &state.traffic.admission;
-        let permit = admission.acquire(AdmissionRequest::to_elements(head), held).await?;
+        let options = self.options();
+        let (admission, entrant) = (&state.traffic.admission, AdmissionRequest::to_elements(head));
+        let most = state.options.max_buffered_response_size;
+        let memory_bytes = |limit| self.columns_within(limit, most).memory_bytes(options);
+        let mut memory = TextMemory::acquire(admission, entrant, most, memory_bytes).await?;
         let mut tries = 1;
         let mut answer = loop {
-            match self.attempt(state, head).await {
+            match self.attempt(state, head, self.columns_within(memory.limit(), most)).await {
                 Err(ElementsError::Array(error)) if error.is_changed() && tries < TRIES => tries += 1,
+                Err(error) if memory.can_extend(error.exceeded_limit()) => memory.extend().await?,
                 Err(ElementsError::Array(error @ ArrayError::TooLarge { .. })) => {
                     return Err(too_large(state, error, Suggestions::default()));
                 }
@@ -200,7 +212,12 @@ impl TableRequest {
             let name = download::name_of(&target.mount.name, &target.path, &target.path);
             download::put(answer.headers_mut(), &name, self.rendering.style.format.extension);
         }
-        Ok(permit.hold(answer))
+        Ok(memory.into_permit().hold(answer))
+    }
+
+    /// The columns with up to `limit` bytes of text, of at most `most`.
+    fn columns_within(&self, limit: u64, most: u64) -> &TableColumns {
+        self.short.as_ref().filter(|_| limit < most).unwrap_or(&self.columns)
     }
 
     fn options(&self) -> TableOptions {
@@ -208,12 +225,17 @@ impl TableRequest {
         TableOptions { format, nan, header: self.rendering.header }
     }
 
-    async fn attempt(&self, state: &AppState, head: &Parts) -> Result<Response, ElementsError> {
+    async fn attempt(
+        &self,
+        state: &AppState,
+        head: &Parts,
+        columns: &TableColumns,
+    ) -> Result<Response, ElementsError> {
         let engine = &state.engine;
-        let mount = self.columns.reads().next().map(|read| Arc::clone(read.plan.array().mount()));
+        let mount = columns.reads().next().map(|read| Arc::clone(read.plan.array().mount()));
         let trace = engine.reader.read_context(&mount.unwrap_or_else(|| "".into()));
-        let mut snapshots = Vec::with_capacity(self.columns.columns.len());
-        for read in self.columns.reads() {
+        let mut snapshots = Vec::with_capacity(columns.columns.len());
+        for read in columns.reads() {
             snapshots.push(engine.reader.lookup_versions(&read.plan, &trace).await?);
         }
         let version = self.version(&snapshots);
@@ -223,7 +245,7 @@ impl TableRequest {
             }
             Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
             Verdict::Proceed => {
-                let (columns, entrant) = (self.columns.clone(), AdmissionRequest::to_elements(head));
+                let (columns, entrant) = (columns.clone(), AdmissionRequest::to_elements(head));
                 let budget = PermitBudget::alongside(&state.traffic.admission, &head.extensions, entrant);
                 let mut body =
                     TableBody::new(engine, columns, snapshots, self.options(), &trace, &budget).await?;
