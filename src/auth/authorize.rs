@@ -179,8 +179,8 @@ impl Authorizer<'_> {
         if let Some(chunks) = chunks {
             request.extensions_mut().insert(chunks);
         }
-        if let (Some(Credential::Signed(signed)), Some(query)) = (&credential, &in_query)
-            && let Some(signed) = SignedUrl::of(signed, query)
+        if let Some(Credential::Signed(signed)) = &credential
+            && let Some(signed) = SignedUrl::of(signed)
         {
             request.extensions_mut().insert(signed);
         }

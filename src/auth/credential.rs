@@ -177,8 +177,10 @@ impl Found {
                     continue;
                 }
             };
+            // Forms of browsers write a space in a prefix as `+`.
+            let value = if name == "below" { value.replace('+', " ") } else { value.to_owned() };
             let value =
-                percent_decode_str(value).decode_utf8().map_err(|_not_utf8| CredentialError::NotOne)?;
+                percent_decode_str(&value).decode_utf8().map_err(|_not_utf8| CredentialError::NotOne)?;
             if place.replace(value.into_owned()).is_some() {
                 return Err(CredentialError::Several);
             }
@@ -192,6 +194,22 @@ impl Found {
         };
         Ok(Some(Self { credential, text, rest }))
     }
+}
+
+/// The path and query of a URL without a credential in it: what the same page is for another caller.
+pub(crate) fn without_credential(uri: &Uri) -> String {
+    let rest = match Found::in_query(uri, InQuery { tokens: true, signatures: true }) {
+        Ok(Some(found)) => found.rest,
+        Ok(None) => uri.query().unwrap_or_default().to_owned(),
+        Err(_) => String::new(),
+    };
+    if rest.is_empty() { uri.path().to_owned() } else { format!("{}?{rest}", uri.path()) }
+}
+
+/// The signature in a URL, valid or not, as it is written.
+pub(crate) fn signature_in(uri: &Uri) -> Option<String> {
+    let found = Found::in_query(uri, InQuery { tokens: false, signatures: true });
+    found.ok().flatten().map(|found| found.text)
 }
 
 fn push(query: &mut String, pair: &str) {
@@ -279,6 +297,7 @@ mod tests {
             ("/a?key=1&expires=2&below=3", BOTH, "none", "/a?key=1&expires=2&below=3"),
             ("/a?key=1&expires=2&signature=3&x=y", BOTH, "signed 2 1 3 ", "/a?x=y"),
             ("/a?below=a%2Fb%2F&signature=", BOTH, "signed    a/b/", "/a"),
+            ("/a?below=a+b%2Bc%2F&signature=", BOTH, "signed    a b+c/", "/a"),
             ("http://host/a?token=x", BOTH, "bearer x", "http://host/a"),
         ] {
             assert_eq!(of(url, allowed), Ok((credential.to_owned(), left.to_owned())), "{url}");
@@ -290,6 +309,19 @@ mod tests {
             ("/a?token=%ff", CredentialError::NotOne),
         ] {
             assert_eq!(of(url, BOTH), Err(error), "{url}");
+        }
+        for (url, without, signature) in [
+            ("/a?slice=0&token=x", "/a?slice=0", None),
+            ("/a?below=b%2F&signature=x&tab=use&key=k", "/a?tab=use", Some("below=b%2F&signature=x&key=k")),
+            ("/a?below=0&key=1", "/a?below=0&key=1", None),
+            ("/a?token=x&token=y&tab=use", "/a", None),
+        ] {
+            let uri: Uri = url.parse().unwrap();
+            assert_eq!(
+                (&*without_credential(&uri), signature_in(&uri).as_deref()),
+                (without, signature),
+                "{url}"
+            );
         }
         for method in ["PUT", "POST", "DELETE", "PROPFIND", "MOVE"] {
             assert_eq!(

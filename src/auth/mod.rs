@@ -47,7 +47,7 @@ pub use timestamp::Timestamp;
 pub use token::new_token;
 
 pub(crate) use authorize::{Authorizer, Refusal, check_derived, lacks};
-pub(crate) use credential::{COOKIE, of_cookies};
+pub(crate) use credential::{COOKIE, of_cookies, signature_in, without_credential};
 pub(crate) use failed_auth::FailedAuthLimiter;
 pub(crate) use grant::{KeyScope, Permission};
 pub(crate) use lookup::MountLookup;

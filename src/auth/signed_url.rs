@@ -50,14 +50,24 @@ impl SignedUrl {
         Self { query: query.to_owned(), below }
     }
 
-    /// The signature of a request, after its verification; `query` is its text.
-    pub(super) fn of(signed: &SignedQuery, query: &str) -> Option<Self> {
-        Some(Self::new(query, StorePrefix::parse(signed.below.as_deref()?).ok()?))
+    /// The signature of a request, after its verification; `None` if it is valid for one key alone. However the request writes
+    /// it, links have it in one way, in which lines for programs can repeat it between quotes.
+    pub(super) fn of(signed: &SignedQuery) -> Option<Self> {
+        let below = signed.below.as_deref()?;
+        let parts = [&signed.expires, &signed.key, &signed.signature].map(|part| part.as_deref().map(encode));
+        let [Some(expires), Some(key), Some(signature)] = parts else { return None };
+        let query = format!("expires={expires}&key={key}&signature={signature}&below={}", encode(below));
+        Some(Self::new(&query, StorePrefix::parse(below).ok()?))
     }
 
-    /// Its parameters, as they were written.
+    /// Its parameters, percent-encoded.
     pub(crate) fn query(&self) -> &str {
         &self.query
+    }
+
+    /// Whether it gives access to everything below a prefix.
+    pub(crate) fn reaches(&self, prefix: &StorePrefix) -> bool {
+        prefix.as_str().starts_with(self.below.as_str())
     }
 
     /// The prefix that it gives access to.

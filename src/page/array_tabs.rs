@@ -8,6 +8,7 @@ use super::facts::{bytes_text, count_text, cut, product, shape_text};
 use super::layout::Site;
 use super::node_page::Place;
 use super::snippets;
+use super::state::below;
 use super::view::Shown;
 use super::viewed_array::ViewedArray;
 use crate::metadata::ArrayMetadata;
@@ -178,7 +179,7 @@ pub(super) fn documents(links: &super::node_page::NodeLinks, zarr_format: u8) ->
             h2 { "Documents" }
             ul {
                 li { a href=(links.nodes) { "normalised metadata (JSON)" } }
-                @for name in stored { li { a href=(format!("{}{name}", links.store)) { code { (name) } } } }
+                @for name in stored { li { a href=(below(&links.store, name)) { code { (name) } } } }
                 li { a href=(links.store) { "stored keys" } }
             }
         }

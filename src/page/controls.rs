@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::downloads::downloads;
 use super::labels;
-use super::state::PageState;
+use super::state::{PageState, words_in};
 use super::view::Shown;
 use super::viewed_array::ViewedArray;
 
@@ -23,6 +23,9 @@ pub(super) fn controls(viewed: &ViewedArray<'_>) -> Markup {
     let word = |dim: usize| if facts.is_named[dim] { facts.names[dim].clone() } else { dim.to_string() };
     html! {
         form.controls #controls novalidate method="get" action=(links.view) aria-label="Picture" {
+            @for (name, value) in words_in(&links.view) {
+                input type="hidden" name=(name) value=(value);
+            }
             input type="hidden" name="slice" value=(view.slice(&facts.shape));
             @for (name, value) in state.besides(&FIELDS) {
                 input type="hidden" name=(name) value=(value);

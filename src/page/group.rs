@@ -15,7 +15,7 @@ use super::group_snippets::{GroupUse, snippets};
 use super::label_layer::LabelLayer;
 use super::layout::{Head, Site, page};
 use super::node_page::{NodeLinks, Place, tree, version};
-use super::state::{PageState, join};
+use super::state::{PageState, below, join};
 use super::thumbnail;
 use super::vectors;
 use super::view::ArrayView;
@@ -243,12 +243,11 @@ impl GroupPage {
 
     /// The wells of a plate, by row and column.
     fn plate(&self, plate: &PlateSummary) -> Markup {
-        let at = |path: &str, links: &str| format!("{}{}", slashed(links), path);
         let wells: BTreeMap<(u64, u64), &str> =
             plate.wells.iter().map(|(path, row, column)| ((*row, *column), path.as_str())).collect();
         let (rows, columns) = (plate.rows.iter().take(MOST_SIDE), plate.columns.iter().take(MOST_SIDE));
         let side = well_side(plate.columns.len());
-        let source = |path: &str| join(&at(path, &self.place.links.image), [("size", side)].into_iter());
+        let source = |path: &str| join(&below(&self.place.links.image, path), [("size", side)].into_iter());
         let with_images = plate.declared_wells.saturating_sub(self.missing_wells.len() as u64);
         let legend = join(&self.place.links.legend, [("format", "json")].into_iter());
         let is_there = |path: &&str| !self.missing_wells.contains(*path);
@@ -272,7 +271,7 @@ impl GroupPage {
                                 @for (c, column) in (0..).zip(columns.clone()) {
                                     td {
                                         @if let Some(path) = wells.get(&(r, c)).copied().filter(is_there).and_then(plain_path) {
-                                            a.well href=(at(&path, &self.place.links.view)) aria-label=(format!("well {}{}", cut(row, 8), cut(column, 8))) {
+                                            a.well href=(below(&self.place.links.view, &path)) aria-label=(format!("well {}{}", cut(row, 8), cut(column, 8))) {
                                                 // A script gives all pictures the range of the plate before it loads them.
                                                 img.js-only loading="lazy" alt="" width=(side) height=(side) data-src=(source(&path));
                                                 span.no-js { (cut(row, 8)) (cut(column, 8)) }
@@ -304,9 +303,9 @@ impl GroupPage {
                 ul.fields {
                     @for (path, plain) in &shown {
                         li {
-                            a.group href=(format!("{}{plain}", slashed(&self.place.links.view))) {
+                            a.group href=(below(&self.place.links.view, plain)) {
                                 img.field loading="lazy"
-                                    src=(join(&format!("{}{plain}", slashed(&self.place.links.image)), [("size", FIELD_SIDE)].into_iter()))
+                                    src=(join(&below(&self.place.links.image, plain), [("size", FIELD_SIDE)].into_iter()))
                                     alt="" width="128" height="128";
                                 bdi { (name(path)) }
                             }
@@ -389,11 +388,6 @@ fn list_of_groups(title: &str, groups: &[&ChildRow]) -> Markup {
             }
         }
     }
-}
-
-/// A path with a slash at its end.
-fn slashed(path: &str) -> String {
-    if path.ends_with('/') { path.to_owned() } else { format!("{path}/") }
 }
 
 /// A path below a group as part of a URL, if it is one: names in attributes may be anything.

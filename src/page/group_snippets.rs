@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::layout::Site;
 use super::node_page::Place;
 use super::snippets::{INSTALL_XARRAY, INSTALL_ZARR, Snippet, quoted};
+use super::state::split;
 
 /// What a group is to programs that open it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,8 @@ pub(super) enum GroupUse {
 
 /// The lines.
 pub(super) fn snippets(what: GroupUse, site: &Site, place: &Place) -> Markup {
-    let store = format!("{}{}", site.origin, place.links.store);
+    // These programs put names after the URL, where a signature would be in their way.
+    let store = format!("{}{}", site.origin, split(&place.links.store).0);
     let store = store.trim_end_matches('/');
     let quoted = quoted(store);
     let snippet = |title, note, text| Snippet { title, note: Some(note), text };

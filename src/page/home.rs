@@ -4,7 +4,7 @@ use maud::html;
 
 use super::child_row::ChildRow;
 use super::facts::name;
-use super::layout::{Head, Site, page};
+use super::layout::{Head, Site, page, sign_in};
 use super::thumbnail;
 
 /// A mount, as the page of all mounts shows it.
@@ -50,7 +50,7 @@ impl HomePage {
                     p {
                         "There is nothing here for you to see."
                         @if let Some(session) = site.session.as_ref().filter(|_| !site.is_signed_in) {
-                            " " a href=(session) { "Sign in" } " with a token."
+                            " " a href=(sign_in(site, session)) { "Sign in" } " with a token."
                         }
                     }
                 }

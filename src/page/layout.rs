@@ -4,6 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::assets;
 use super::facts::name;
+use super::state::join;
 
 /// What all pages of a request share.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +19,8 @@ pub struct Site {
     pub docs: String,
     /// The path for signing in and out; `None` if the server knows no credentials.
     pub session: Option<String>,
+    /// The page to return to after signing in: path and query on this server, without its base path. Empty for the first page.
+    pub here: String,
     /// Whether the caller is signed in.
     pub is_signed_in: bool,
     /// Scheme and host as the client sees them, such as `http://localhost:8000`.
@@ -44,6 +47,12 @@ pub(super) struct Head<'a> {
     pub(super) picture: Option<String>,
     /// The pages above it.
     pub(super) crumbs: &'a [Crumb],
+}
+
+/// The path of the page for signing in that returns to this one.
+pub(super) fn sign_in(site: &Site, session: &str) -> String {
+    let here = Some(site.here.as_str()).filter(|here| !here.is_empty());
+    join(session, here.map(|here| ("next", here)).into_iter())
 }
 
 /// A whole page.
@@ -99,7 +108,7 @@ pub(super) fn page(site: &Site, head: &Head<'_>, body: &Markup) -> String {
                                     button.plain type="submit" name="end" value="1" { "Sign out" }
                                 }
                             } @else {
-                                a href=(session) { "Sign in" }
+                                a href=(sign_in(site, session)) { "Sign in" }
                             }
                         }
                         button.plain.js-only #help type="button" aria-haspopup="dialog" aria-label="Keyboard shortcuts" { "?" }

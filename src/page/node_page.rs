@@ -45,8 +45,8 @@ pub struct ShownVersion {
     pub name: String,
     /// The id of the snapshot, and the page at it, which stays as it is; `None` if the version is a snapshot or a tag.
     pub snapshot: Option<(String, String)>,
-    /// The list of all versions.
-    pub all: String,
+    /// The list of all versions; `None` if the page may not lead there.
+    pub all: Option<String>,
 }
 
 /// The node that a page is about.
@@ -62,7 +62,7 @@ pub struct Place {
     pub version: Option<ShownVersion>,
     /// The image that the array is a level of, if it is one.
     pub image_above: Option<Box<NodeLinks>>,
-    /// The pages from the mount to the node.
+    /// The pages from the mount, or from the first that may be opened, to the node.
     pub crumbs: Vec<Crumb>,
     /// The nodes at the side: its children or, for an array, its siblings; `None` if they are not known.
     pub tree: Option<Vec<TreeItem>>,
@@ -117,7 +117,8 @@ pub(super) fn version(place: &Place) -> Markup {
                 @if let Some((snapshot, permanent)) = &version.snapshot {
                     ": snapshot " a href=(permanent) { code { (snapshot) } }
                 }
-                ". " a href=(version.all) { "All versions" }
+                "."
+                @if let Some(all) = &version.all { " " a href=(all) { "All versions" } }
             }
         }
     }

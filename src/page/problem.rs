@@ -56,7 +56,7 @@ impl ProblemPage<'_> {
                     p { bdi { (sentence(&cut(detail, 1000))) } }
                 }
                 @if self.asks_for_token && let Some(session) = &site.session {
-                    (super::sign_in::form(session, None))
+                    (super::sign_in::form(session, &site.here, None))
                 }
                 @if !self.ways.is_empty() {
                     ul.ways {

@@ -20,7 +20,7 @@ impl SignInPage {
         let body = html! {
             main #content.problem {
                 h1 { "Sign in" }
-                (form(action, complaint))
+                (form(action, &site.here, complaint))
                 p.muted {
                     "The token is kept in a cookie of this browser, for reading only, until you sign out or close the browser. "
                     "It needs HTTPS, or a server on this machine."
@@ -31,10 +31,11 @@ impl SignInPage {
     }
 }
 
-/// The form with the token.
-pub(super) fn form(action: &str, complaint: Option<&str>) -> Markup {
+/// The form with the token, and the page to return to.
+pub(super) fn form(action: &str, next: &str, complaint: Option<&str>) -> Markup {
     html! {
         form.sign-in method="post" action=(action) {
+            @if !next.is_empty() { input type="hidden" name="next" value=(next); }
             label for="token" { "Token" }
             input #token name="token" type="password" autocomplete="current-password" required
                 aria-describedby=[complaint.map(|_| "complaint")];

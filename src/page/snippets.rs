@@ -6,9 +6,10 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::downloads::has_format;
 use super::facts::Drawn;
 use super::node_page::Place;
-use super::state::join;
+use super::state::{join, split};
 use super::viewed_array::ViewedArray;
 use crate::chunk::AxisRange;
 use crate::metadata::DataType;
@@ -149,7 +150,9 @@ fn joined(viewed: &ViewedArray<'_>, one: fn(&AxisRange, u64) -> String) -> Strin
 /// The lines for all programs.
 pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<Snippet> {
     let links = viewed.links;
-    let store = format!("{origin}{}", links.store);
+    // Most programs put names after the URL of a store, where a signature would be in their way.
+    let (store, signature) = split(&links.store);
+    let store = format!("{origin}{store}");
     let store = store.trim_end_matches('/');
     let slice = viewed.view.slice(&viewed.facts.shape);
     let words = viewed.words_of_elements();
@@ -166,32 +169,39 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
     let mut all = vec![
         with_note("Python · zarr", INSTALL_ZARR, with_zarr(viewed, store)),
         with_note("Python · xarray", INSTALL_XARRAY, xarray(viewed, store, place)),
-        Snippet {
-            title: "Python · numpy",
-            note: Some("Needs nothing but numpy: the server decodes."),
-            text: format!(
+    ];
+    let has_npy = has_format(viewed, "npy");
+    if has_npy {
+        all.push(with_note(
+            "Python · numpy",
+            "Needs nothing but numpy: the server decodes.",
+            format!(
                 "import io, urllib.request\nimport numpy\n\nwith urllib.request.urlopen({}) as response:\n    values = numpy.load(io.BytesIO(response.read()))",
                 quoted(&data("npy"))
             ),
-        },
-        snippet(
-            "JavaScript · fetch",
-            format!(
-                "const response = await fetch({});\nconst values = await response.json();",
-                quoted(&data("json"))
-            ),
+        ));
+    }
+    all.push(snippet(
+        "JavaScript · fetch",
+        format!(
+            "const response = await fetch({});\nconst values = await response.json();",
+            quoted(&data("json"))
         ),
-        snippet("curl", format!("curl --output slice.npy '{}'", data("npy"))),
-        snippet("R", format!("values <- read.csv({})", quoted(&data("csv")))),
-        Snippet {
-            title: "Julia",
-            note: Some(if is_struct { "The whole array, with all fields." } else { "The whole array." }),
-            text: format!(
-                "using Zarr\n\narray = zopen({})  # dimensions in reverse order, counted from 1",
-                quoted(store)
-            ),
-        },
-    ];
+    ));
+    if has_npy {
+        all.push(snippet("curl", format!("curl --output slice.npy '{}'", data("npy"))));
+    }
+    if has_format(viewed, "csv") {
+        all.push(snippet("R", format!("values <- read.csv({})", quoted(&data("csv")))));
+    }
+    all.push(with_note(
+        "Julia",
+        if is_struct { "The whole array, with all fields." } else { "The whole array." },
+        format!(
+            "using Zarr\n\narray = zopen({})  # dimensions in reverse order, counted from 1",
+            quoted(store)
+        ),
+    ));
     if is_struct {
         return all;
     }
@@ -213,7 +223,8 @@ pub(super) fn all(viewed: &ViewedArray<'_>, origin: &str, place: &Place) -> Vec<
         text: if is_raster { format!("{describe}\ngdal_translate '{raster}' picture.tif") } else { describe },
     });
     if is_read_by_zarrita(viewed) {
-        all.push(snippet("JavaScript · zarrita", with_zarrita(viewed, store)));
+        // It repeats the query of the store's URL in each request.
+        all.push(snippet("JavaScript · zarrita", with_zarrita(viewed, &format!("{store}{signature}"))));
     }
     all.extend(viewers(viewed, origin, place));
     if is_raster {

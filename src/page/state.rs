@@ -1,6 +1,6 @@
 //! [`PageState`]: what the query of a page's URL says, in the words of the interface.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// Characters that stay readable in a query.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
@@ -122,12 +122,35 @@ impl PageState {
     }
 }
 
-/// A path with a query.
+/// A path with a query. A query that it has stays.
 pub(super) fn join<'a>(path: &str, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let encoded = |text| utf8_percent_encode(text, ESCAPED);
     let pairs: Vec<String> =
         pairs.map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
-    if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
+    if pairs.is_empty() {
+        return path.to_owned();
+    }
+    let sign = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{sign}{}", pairs.join("&"))
+}
+
+/// A path with names below it, before the query that it may have.
+pub(super) fn below(path: &str, names: &str) -> String {
+    let (path, query) = split(path);
+    format!("{}/{names}{query}", path.trim_end_matches('/'))
+}
+
+/// A path, and the query that it may have, with its question mark.
+pub(super) fn split(path: &str) -> (&str, &str) {
+    path.split_at(path.find('?').unwrap_or(path.len()))
+}
+
+/// The words of the query that a path may have: a form by GET sends its fields in their place.
+pub(super) fn words_in(path: &str) -> Vec<(String, String)> {
+    let (_, query) = split(path);
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let pairs = query.trim_start_matches('?').split('&').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (decoded(name), decoded(value))).collect()
 }
 
 #[cfg(test)]
@@ -144,6 +167,18 @@ mod tests {
         assert_eq!(state.link("/a"), "/a?slice=0,:,1:2&tab=meta&x=a%26b%3D%22%27%3C");
         assert_eq!(state.with(&[("tab", "")]).link("/a"), "/a?slice=0,:,1:2&x=a%26b%3D%22%27%3C");
         assert_eq!(state.unknown(), ["x"]);
+    }
+
+    #[test]
+    fn a_query_that_a_path_has_stays_at_its_end() {
+        let signed = "/a/?key=k&below=b%20c%2F";
+        assert_eq!(join(signed, [("tab", "use")].into_iter()), "/a/?key=k&below=b%20c%2F&tab=use");
+        assert_eq!(below(signed, "d/e"), "/a/d/e?key=k&below=b%20c%2F");
+        assert_eq!(below("/a", "d"), "/a/d");
+        let words =
+            [("key", "k"), ("below", "b c/")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(words_in(signed), words);
+        assert!(words_in("/a").is_empty());
     }
 
     #[test]

@@ -2,16 +2,15 @@
 
 use maud::{Markup, html};
 
-use super::state::join;
+use super::state::{below, join};
 
 /// Most points that a page draws at once.
 const MOST_POINTS: u32 = 50_000;
 
 /// The drawing of a store, given the paths of its description and of its page.
 pub(super) fn section(store: &str, view: &str) -> Markup {
-    let vertices = |format: &str| {
-        join(&format!("{store}/vertices"), [("format", format), ("limit", "1000")].into_iter())
-    };
+    let vertices =
+        |format: &str| join(&below(store, "vertices"), [("format", format), ("limit", "1000")].into_iter());
     html! {
         section.viewer.points data-vectors=(store) data-page=(view) data-most=(MOST_POINTS) aria-label="Points" {
             div.main {

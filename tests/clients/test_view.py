@@ -410,7 +410,7 @@ def test_nothing_leaks_before_signing_in_and_the_cookie_is_for_reading_alone(pri
 
 
 def test_a_browser_signs_in_and_reads(visit, private):
-    steps = [["fill", "#token", private.token], ["wait", ".cards"], ["goto", f"{private.base}/view/private/secret"], SHOWN]
+    steps = [["fill", "#token", private.token], SHOWN]
     found = visit(f"{private.base}/view/private/secret", steps=steps)
     assert found["url"].startswith("/view/private/secret") and "Sign out" in found["text"]
 

@@ -63,3 +63,63 @@ async fn a_name_without_its_extension_leads_to_the_node() {
     let detail = server.get("/v1/nodes/m/era").await.refuses(404, "not-found", "no extension");
     assert!(detail.contains("did you mean `/era.zarr`?"), "{detail}");
 }
+
+/// The links of a page to its elements: format and URL.
+fn downloads(html: &str) -> Vec<(String, String)> {
+    let links = html.split("<a href=\"").skip(1).filter_map(|rest| {
+        let (url, rest) = rest.split_once("\" data-format=\"")?;
+        let format = rest.split('"').next()?;
+        (!url.contains('"')).then(|| (format.to_owned(), url.replace("&amp;", "&")))
+    });
+    links.collect()
+}
+
+#[tokio::test]
+async fn every_download_that_a_page_offers_is_served() {
+    let store = memory();
+    let fields = json!([{ "name": "a", "data_type": "int16" }, { "name": "b", "data_type": "float32" }]);
+    for (path, shape) in [("pairs", vec![3]), ("table", vec![3, 4])] {
+        let document = json!({
+            "zarr_format": 3, "node_type": "array", "shape": shape, "fill_value": "AAAAAAAA",
+            "data_type": { "name": "struct", "configuration": { "fields": fields } },
+            "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": shape } },
+            "chunk_key_encoding": { "name": "default" },
+            "codecs": [{ "name": "bytes", "configuration": { "endian": "little" } }],
+        });
+        put(&store, &format!("{path}/zarr.json"), document.to_string()).await;
+    }
+    array(&store, "photo", &[5, 6, 3], "uint8", &["y", "x", "c"], json!({}), vec![0; 90]).await;
+    array(&store, "cube", &[2, 3, 4], "int32", &["t", "y", "x"], json!({}), integers(0..24)).await;
+    array(&store, "value", &[], "int32", &[], json!({}), integers(0..1)).await;
+    let server = Server::of(store);
+    for (url, has_csv) in [
+        ("photo", false),
+        ("photo?slice=:,:,0", true),
+        ("photo?tab=use", false),
+        ("cube", true),
+        ("cube?slice=:,:,:&tab=table", false),
+        ("value", true),
+        ("pairs", true),
+        ("table", false),
+        ("table?fields=a", true),
+        ("table?fields=a,b", false),
+        ("table?tab=use", false),
+        ("table?tab=use&fields=b", true),
+    ] {
+        let (status, html) = page(&server, &format!("/view/m/{url}")).await;
+        assert_eq!(status, StatusCode::OK, "{url}");
+        let has_table = |url: &str| url.contains("coords=1");
+        if url.contains("tab=use") {
+            assert_eq!(html.contains("read.csv("), has_csv, "{url}: {html}");
+            continue;
+        }
+        let offered = downloads(&html);
+        let csv = offered.iter().any(|(format, link)| format == "csv" && !has_table(link));
+        assert_eq!(csv, has_csv, "{url}: {offered:?}");
+        assert!(offered.iter().any(|(format, _)| format == "json"), "{url}: {offered:?}");
+        for (_, link) in &offered {
+            let answer = server.get(link).await;
+            assert_eq!(answer.status, StatusCode::OK, "{link} on {url}: {:?}", answer.body);
+        }
+    }
+}

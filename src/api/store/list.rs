@@ -184,7 +184,8 @@ fn foot(state: &AppState, target: &StoreTarget, prefix: &StorePrefix, head: &Par
     let is_browser = accepts.is_some_and(|accept| accept.contains("text/html"));
     match NodePath::parse(prefix.as_str()) {
         Ok(path) if is_browser && state.options.ui && target.has_page() => {
-            foot_with_page(&view_of(BasePath::of(&head.extensions).as_str(), &target.mount.name, &path))
+            let page = view_of(BasePath::of(&head.extensions).as_str(), &target.mount.name, &path);
+            foot_with_page(&page, head.extensions.get())
         }
         _ => HTML_FOOT.to_owned(),
     }

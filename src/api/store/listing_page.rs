@@ -5,6 +5,8 @@
 //! browsers, each link repeats the signature of a signed URL. The JSON has full keys and is paged. Nothing here reads a
 //! store.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -127,10 +129,15 @@ impl Links {
 pub(crate) const HTML_FOOT: &str = "</pre></body></html>\n";
 
 /// The lines after the last link, with the way to the page at a path. It is a form at the top right, because clients take
-/// every link for a key or prefix.
-pub(crate) fn foot_with_page(path: &str) -> String {
+/// every link for a key or prefix. A form sends its fields alone, so these have the signature of a signed URL.
+pub(crate) fn foot_with_page(path: &str, signed: Option<&SignedUrl>) -> String {
+    let query = signed.map(SignedUrl::query).unwrap_or_default();
+    let field = |(name, value): (Cow<'_, str>, Cow<'_, str>)| {
+        format!("<input type=\"hidden\" name=\"{}\" value=\"{}\">", escape(&name), escape(&value))
+    };
+    let fields: String = url::form_urlencoded::parse(query.as_bytes()).map(field).collect();
     format!(
-        "</pre>\n<form action=\"{}\" style=\"position:absolute;top:.5em;right:1em\"><button>View as a page</button></form>\n\
+        "</pre>\n<form action=\"{}\" style=\"position:absolute;top:.5em;right:1em\">{fields}<button>View as a page</button></form>\n\
          </body></html>\n",
         escape(path)
     )
@@ -200,6 +207,16 @@ mod tests {
             assert!(html.contains(&format!("<a href=\"c%26d/{query}\">c%26d/</a>\n")), "{html}");
             assert_eq!(html.contains(&format!("<a href=\"../{query}\">../</a>\n")), leads_up, "{html}");
         }
+    }
+
+    #[test]
+    fn the_way_to_the_page_repeats_the_signature() {
+        let signed = SignedUrl::new("expires=1&below=a%20%22%2F", prefix("a/"));
+        let foot = foot_with_page("/view/m/a", Some(&signed));
+        for field in ["name=\"expires\" value=\"1\">", "name=\"below\" value=\"a &quot;/\">"] {
+            assert!(foot.contains(&format!("<input type=\"hidden\" {field}")), "{foot}");
+        }
+        assert!(!foot_with_page("/view/m/a", None).contains("<input"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::links::session_path;
 use super::{headers, session};
-use crate::auth::{COOKIE, of_cookies};
+use crate::auth::{COOKIE, of_cookies, signature_in, without_credential};
 use crate::http::base_path::BasePath;
 use crate::http::negotiate::{self, Offer};
 use crate::http::path::encode;
@@ -33,6 +33,10 @@ pub(crate) struct ErrorPage {
     mount: Option<String>,
     /// The path of the page that was asked for, if the request has a query.
     page: Option<String>,
+    /// The page to return to after signing in.
+    here: String,
+    /// The signature in the URL, which links to pages repeat.
+    signature: Option<String>,
     has_session: bool,
     has_cookie: bool,
 }
@@ -54,6 +58,12 @@ impl ErrorPage {
                 .and(spec)
                 .filter(|spec| spec.names_mount())
                 .map(|_| request.uri().path().to_owned()),
+            here: if matches!(*request.method(), Method::GET | Method::HEAD) {
+                without_credential(request.uri())
+            } else {
+                String::new()
+            },
+            signature: signature_in(request.uri()),
             has_session: !state.access.rules().is_open(),
             has_cookie: of_cookies(request.headers()).is_some(),
         })
@@ -77,6 +87,8 @@ impl ErrorPage {
             self.mount.as_deref().unwrap_or_default(),
             // Without its query, a page that was refused may be shown.
             self.page.as_deref().filter(|_| status == StatusCode::BAD_REQUEST).unwrap_or_default(),
+            &self.here,
+            self.signature.as_deref().unwrap_or_default(),
         ];
         let resource = parts.join("\n");
         let dialect = Dialect { resource, content_type: headers::media_type(), write: document };
@@ -95,24 +107,28 @@ fn mount_in(uri: &Uri) -> Option<String> {
     is_plain.then(|| name.to_owned())
 }
 
-/// The page of a problem. `context` has the base path, whether tokens are known, the mount, and the path of a page that may be shown, on
-/// a line each.
+/// The page of a problem. `context` has the base path, whether tokens are known, the mount, the path of a page that may be shown,
+/// the page to return to after signing in, and the signature in the URL, on a line each.
 fn document(problem: &Problem, context: &str, request_id: &str) -> String {
     let mut lines = context.split('\n');
     let mut line = || lines.next().unwrap_or_default();
-    let (base, has_session, mount, page) = (line(), line(), line(), line());
-    let site =
-        Site { session: (!has_session.is_empty()).then(|| session_path(base)), ..super::site::of_base(base) };
+    let (base, has_session, mount, page, here, signature) = (line(), line(), line(), line(), line(), line());
+    let site = Site {
+        session: (!has_session.is_empty()).then(|| session_path(base)),
+        here: here.to_owned(),
+        ..super::site::of_base(base)
+    };
+    let signed = |href: String| if signature.is_empty() { href } else { format!("{href}?{signature}") };
     let ways = ["did_you_mean", "nearest"].into_iter().filter_map(|member| {
         let path = problem.extensions().get(member).and_then(Value::as_str).filter(|_| !mount.is_empty())?;
         let path = path.trim_start_matches('/');
         let names: Vec<String> = path.split('/').map(encode).collect();
         let href = format!("{base}/view/{mount}/{}", names.join("/"));
         let name = if path.is_empty() { mount } else { path };
-        Some((href, name.to_owned()))
+        Some((signed(href), name.to_owned()))
     });
-    let plain =
-        (!page.is_empty()).then(|| (format!("{base}{page}"), "The same page without these words".to_owned()));
+    let plain = (!page.is_empty())
+        .then(|| (signed(format!("{base}{page}")), "The same page without these words".to_owned()));
     ProblemPage {
         status: problem.status().as_u16(),
         title: problem.status().canonical_reason().unwrap_or("Error"),

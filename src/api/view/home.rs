@@ -67,7 +67,7 @@ async fn card(
     mount: &Mount,
     mount_state: MountState,
 ) -> MountCard {
-    let links = PageLinks { base: base.as_str(), mount: &mount.name };
+    let links = PageLinks { base: base.as_str(), mount: &mount.name, signed: None };
     let root = NodePath::root();
     let contents = if mount_state.is_ready() {
         timeout(MAX_WAIT, contents(state, caller, mount, links)).await.ok()

@@ -8,6 +8,7 @@ use crate::api::label_params::positions;
 use crate::api::query_params::{ParseParams, pairs};
 use crate::api::selection::SelectionParams;
 use crate::array::Array;
+use crate::auth::SignedUrl;
 use crate::http::base_path::BasePath;
 use crate::http::problem::Problem;
 use crate::http::validators::from_text;
@@ -39,7 +40,9 @@ pub(super) async fn redirect(
         return Ok(None);
     };
     let slice = found.selection.subset(array.metadata())?.to_string();
-    let words = url::form_urlencoded::Serializer::new(format!("slice={slice}")).extend_pairs(others).finish();
+    let signature = head.extensions.get::<SignedUrl>().map(|signed| format!("{}&", signed.query()));
+    let start = format!("{}slice={slice}", signature.unwrap_or_default());
+    let words = url::form_urlencoded::Serializer::new(start).extend_pairs(others).finish();
     let (base, path) = (BasePath::of(&head.extensions), head.uri.path());
     let text = format!("{}{path}?{words}", base.as_str());
     let location = from_text(text).unwrap_or(HeaderValue::from_static("?"));

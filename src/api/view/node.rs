@@ -19,7 +19,7 @@ use crate::api::image;
 use crate::api::nodes::missing;
 use crate::array::{ArrayError, OpenNode};
 use crate::auth::caller::Caller;
-use crate::auth::{KeyScope, Permission, Scope};
+use crate::auth::{KeyScope, Permission, Scope, SignedUrl};
 use crate::conventions::{OmeNode, has_categories, is_northing, is_vector_store};
 use crate::error::ErrorClass;
 use crate::hierarchy::{Child, Children, HierarchyError, Node};
@@ -96,12 +96,18 @@ pub(super) async fn get_view(
         state: &state,
         target: &target,
         caller: &caller,
-        links: PageLinks { base: base.as_str(), mount: &target.mount.name },
+        links: PageLinks {
+            base: base.as_str(),
+            mount: &target.mount.name,
+            signed: head.extensions.get::<SignedUrl>(),
+        },
         query: query(&uri),
         snapshot: head.extensions.get::<PinnedMounts>().map(PinnedMounts::snapshot),
         labels: CoordinateReader::new(&state, &head),
     };
-    let site = site::site(&state, &base, &caller, &uri, &request);
+    let mut site = site::site(&state, &base, &caller, &uri, &request);
+    // The holder of a signed URL has no session that could end.
+    site.is_signed_in &= view.links.signed.is_none();
     let is_missing =
         |error: &ArrayError| matches!(error, ArrayError::Hierarchy(HierarchyError::NoSuchNode { .. }));
     let node = match target.opener.open(&target.path).await {
@@ -222,12 +228,13 @@ impl View<'_> {
         let below = if named.is_some() { path.split_once('/').map_or("", |(_, below)| below) } else { path };
         let permanent = |snapshot: ObjectId| {
             let path = NodePath::parse(&format!("@{snapshot}/{below}")).ok()?;
+            self.links.reach(&path).then_some(())?;
             Some((snapshot.to_string(), self.links.view(&path)))
         };
         Some(ShownVersion {
             name: named.unwrap_or(served).to_string(),
             snapshot: self.snapshot.and_then(permanent),
-            all: self.links.versions(),
+            all: self.links.reach(&NodePath::root()).then(|| self.links.versions()),
         })
     }
 

@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, Uri};
 use super::links::session_path;
 use super::script;
 use crate::auth::caller::Caller;
+use crate::auth::without_credential;
 use crate::http::base_path::BasePath;
 use crate::http::host;
 use crate::page::Site;
@@ -25,6 +26,7 @@ pub(super) fn site(
     Site {
         session: (!state.access.rules().is_open()).then(|| session_path(base.as_str())),
         is_signed_in: caller.rights().name().is_some(),
+        here: without_credential(uri),
         origin,
         ..of_base(base.as_str())
     }

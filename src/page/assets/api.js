@@ -13,8 +13,39 @@ export class Problem extends Error {
   }
 }
 
+/** The parameters of a signed URL. The server removes them from the words of every URL that has a signature. */
+const OF_SIGNATURES = ["expires", "key", "signature", "below"];
+
+/** The parts of the query of the page's URL, as they are written: the signature, if it has one, and the words. */
+function splitQuery() {
+  const pairs = location.search.slice(1).split("&").filter(Boolean);
+  const isSigned = pairs.some((pair) => pair.startsWith("signature="));
+  const isOfSignature = (/** @type {string} */ pair) => isSigned && OF_SIGNATURES.includes(pair.split("=")[0]);
+  return { signature: pairs.filter(isOfSignature).join("&"), words: pairs.filter((pair) => !isOfSignature(pair)).join("&") };
+}
+
+/** The words of the page's URL, without a signature. @returns {URLSearchParams} */
+export const pageWords = () => new URLSearchParams(splitQuery().words);
+
+/** The path of the page, with the signature of its URL, if it has one. @returns {string} */
+export function pagePath() {
+  const { signature } = splitQuery();
+  return signature ? `${location.pathname}?${signature}` : location.pathname;
+}
+
 /**
- * A path with a query; words without a value are left out.
+ * A path with names below it, before the query that it may have.
+ * @param {string} path
+ * @param {string} names
+ * @returns {string}
+ */
+export function pathBelow(path, names) {
+  const [start, query] = path.split("?", 2);
+  return `${start.replace(/\/$/, "")}/${names}${query ? `?${query}` : ""}`;
+}
+
+/**
+ * A path with a query; words without a value are left out. A query that it has, which is the signature of a signed URL, stays.
  * @param {string} path
  * @param {Record<string, string | number | null | undefined>} words
  * @returns {string}
@@ -23,7 +54,7 @@ export function link(path, words) {
   const pairs = Object.entries(words)
     .filter(([, value]) => value !== null && value !== undefined && value !== "")
     .map(([name, value]) => `${encodeURIComponent(name)}=${readable(encodeURIComponent(String(value)))}`);
-  return pairs.length ? `${path}?${pairs.join("&")}` : path;
+  return pairs.length ? `${path}${path.includes("?") ? "&" : "?"}${pairs.join("&")}` : path;
 }
 
 /**

@@ -1,6 +1,6 @@
 // What every page does: the theme, the list at the side, the help, and the viewer where there is one.
 
-import { getJson, link } from "./api.js";
+import { getJson, link, pathBelow } from "./api.js";
 import { announce, byId, element } from "./element.js";
 import { histogram, lineTab } from "./histogram.js";
 import { ImageTab } from "./image-tab.js";
@@ -78,12 +78,14 @@ async function expand(link) {
   const list = element("ul");
   link.parentElement?.append(list);
   try {
-    const found = await getJson(link.dataset.node || "");
+    const node = link.dataset.node || "";
+    const found = await getJson(node);
     const children = Array.isArray(found.children) ? found.children.slice(0, 200) : [];
     for (const child of children) {
       const kind = child.node_type === "array" ? "array" : child.node_type === "group" ? "group" : "folder";
+      const name = encodeURIComponent(child.name);
       const item = /** @type {HTMLAnchorElement} */ (
-        element("a", { class: kind, href: `${link.href.replace(/\/$/, "")}/${encodeURIComponent(child.name)}`, "data-node": child.href }, element("bdi", {}, child.name))
+        element("a", { class: kind, href: pathBelow(link.href, name), "data-node": pathBelow(node, name) }, element("bdi", {}, child.name))
       );
       const row = element("li", {}, item);
       list.append(row);

@@ -1,6 +1,6 @@
 // The URL of the page: it follows what is shown, so that others can open the same, and so do the links of the page.
 
-import { link } from "./api.js";
+import { link, pagePath, pageWords } from "./api.js";
 import { element } from "./element.js";
 import { copy } from "./status-line.js";
 
@@ -30,7 +30,7 @@ export class PageUrl {
 
   /** The words of the URL that shows the same. @returns {Words} */
   state() {
-    const words = Object.fromEntries(new URLSearchParams(location.search));
+    const words = Object.fromEntries(pageWords());
     for (const name of Object.keys(words)) if (name.startsWith("isel.")) delete words[name];
     const slice = this.shown.sliceText();
     return { ...words, slice: slice === this.startSlice && !words.slice ? "" : slice, ...this.shown.words() };
@@ -45,7 +45,7 @@ export class PageUrl {
   writeNow() {
     const words = this.state();
     const names = [...ORDER.filter((name) => name in words), ...Object.keys(words).filter((name) => !ORDER.includes(name))];
-    const address = link(location.pathname, Object.fromEntries(names.map((name) => [name, words[name]])));
+    const address = link(pagePath(), Object.fromEntries(names.map((name) => [name, words[name]])));
     history.replaceState(null, "", address);
     this.updateLinks(words);
   }
@@ -53,10 +53,10 @@ export class PageUrl {
   /** Other tabs, downloads and the form go on with the same state. @param {Words} words */
   updateLinks(words) {
     for (const tab of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("[data-tab]"))) {
-      tab.href = link(location.pathname, { ...words, tab: tab.dataset.tab });
+      tab.href = link(pagePath(), { ...words, tab: tab.dataset.tab });
     }
     for (const other of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("[data-along]"))) {
-      other.href = link(location.pathname, { ...words, along: other.dataset.along });
+      other.href = link(pagePath(), { ...words, along: other.dataset.along });
     }
     const slice = this.shown.sliceText();
     for (const format of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("[data-format]"))) {

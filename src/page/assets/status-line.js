@@ -1,6 +1,6 @@
 // The status line below what is shown: what it cost to read, what more would cost, what went wrong, and what was done just now.
 
-import { link, Problem } from "./api.js";
+import { link, pageWords, Problem } from "./api.js";
 import { announce, byId, bytesText, element } from "./element.js";
 
 /** @typedef {import("./source.js").Cost} Cost */
@@ -43,7 +43,7 @@ export function showError(error, view) {
   cost.replaceChildren(element("span", { class: "warn" }, errorText(error)));
   const slices = error instanceof Problem ? error.document.suggested_slices : null;
   for (const slice of Array.isArray(slices) ? slices.slice(0, 3) : []) {
-    const words = new URLSearchParams(location.search);
+    const words = pageWords();
     words.set("slice", slice);
     cost.append(" ", element("a", { class: "button", href: link(view, Object.fromEntries(words)) }, slice));
   }

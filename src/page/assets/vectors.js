@@ -1,6 +1,6 @@
 // The points of a store of vectors, projected on two of its axes: read from the routes of vectors, a bounded number at a time.
 
-import { getJson, Latest, link, Problem } from "./api.js";
+import { getJson, Latest, link, pagePath, pageWords, pathBelow, Problem } from "./api.js";
 import { NAMES, table } from "./colors.js";
 import { percentiles } from "./decode.js";
 import { announce, byId, element, inNextFrame, numberText } from "./element.js";
@@ -38,7 +38,7 @@ export class Points {
     this.root = root;
     this.store = root.dataset.vectors || "";
     this.most = Number(root.dataset.most);
-    this.words = new URLSearchParams(location.search);
+    this.words = pageWords();
     this.latest = new Latest();
     this.canvas = /** @type {HTMLCanvasElement} */ (element("canvas", { tabindex: 0, role: "img", "aria-label": "points" }));
     /** @type {Cloud | null} */
@@ -92,7 +92,7 @@ export class Points {
     const levels = this.summary.levels.filter((/** @type {any} */ one) => !one.error);
     if (!levels.length) throw new Error("The store has no level that can be read.");
     const level = levels.find((/** @type {any} */ one) => one.vertex_count !== null && one.vertex_count <= this.most) || levels[levels.length - 1];
-    this.level = await getJson(`${this.store}/levels/${level.level}`);
+    this.level = await getJson(pathBelow(this.store, `levels/${level.level}`));
     this.all = this.summary.axes;
     const [up, across] = (this.words.get("axes") || "").split(",").map((name) => this.all.findIndex((axis) => axis.name === name));
     if (across >= 0 && up >= 0 && across !== up) this.axes = [across, up];
@@ -167,7 +167,7 @@ export class Points {
   }
 
   async load() {
-    const url = link(`${this.store}/levels/${this.level.level}/vertices`, {
+    const url = link(pathBelow(this.store, `levels/${this.level.level}/vertices`), {
       format: "bin", columns: "position", attributes: this.color, limit: this.most, bbox: this.bbox(),
     });
     try {
@@ -394,12 +394,12 @@ export class Points {
   }
 
   writeNow() {
-    const words = Object.fromEntries(new URLSearchParams(location.search));
+    const words = Object.fromEntries(pageWords());
     const name = (/** @type {number} */ at) => this.all[this.axes[at]].name;
     const [w, h] = [this.canvas.width / this.scale, this.canvas.height / this.scale];
     const number = (/** @type {number} */ one) => Number(one.toPrecision(7));
     const isFirst = this.axes[0] === 0 && this.axes[1] === 1;
-    const address = link(location.pathname, {
+    const address = link(pagePath(), {
       ...words, axes: isFirst ? "" : `${name(1)},${name(0)}`, colormap: this.colormap === "viridis" ? "" : this.colormap,
       color: this.color === this.attributes[0]?.name ? "" : this.color,
       box: this.isFitted ? "" : this.boxText ?? [this.left, this.bottom, w, h].map(number).join(","),

@@ -1,6 +1,6 @@
 // The viewer of an array or image: what all of its tabs share, and the URL that others can open.
 
-import { Latest } from "./api.js";
+import { Latest, pageWords } from "./api.js";
 import { ColorMapping } from "./color-mapping.js";
 import { DimensionCoordinates } from "./coordinates.js";
 import { handleKey } from "./keyboard.js";
@@ -22,7 +22,7 @@ export class Viewer {
     this.root = root;
     this.config = JSON.parse(root.dataset.config || "{}");
     this.source = new Source(this.config);
-    this.words = new URLSearchParams(location.search);
+    this.words = pageWords();
     this.latest = new Latest();
     this.mayLoadMore = this.words.has("load");
     /** @type {Tab | null} */

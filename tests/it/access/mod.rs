@@ -12,6 +12,8 @@ mod pages;
 mod redirected;
 mod s3_keys;
 mod shared;
+mod signed_pages;
+mod signing_in;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
