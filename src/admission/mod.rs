@@ -51,6 +51,8 @@ const SHORT_PARTS: u64 = 128;
 pub(crate) struct Admission {
     gate: Arc<Gate>,
     least_units: u64,
+    /// The most units of a short response.
+    short_units: u64,
     /// The longest time that a request waits in the queue.
     max_wait: Duration,
     /// Bytes with which requests for stored bytes are admitted.
@@ -147,6 +149,7 @@ impl Admission {
         Self {
             gate: Arc::new(Gate::new(capacity, short_units, max_estimated_wait)),
             least_units: capacity / options.max_inflight_requests.max(1),
+            short_units,
             max_wait: options.admission_timeout,
             stream_bytes: options.streamed_response_size,
         }
@@ -202,6 +205,11 @@ impl Admission {
     /// The most bytes that a request can hold, with nothing else in flight.
     pub(crate) fn most_bytes(&self, entrant: AdmissionRequest) -> u64 {
         self.gate.max_units(entrant.class).saturating_mul(UNIT_BYTES)
+    }
+
+    /// The most bytes of a short response.
+    pub(crate) fn short_bytes(&self) -> u64 {
+        self.short_units.saturating_mul(UNIT_BYTES)
     }
 
     /// Waits until the gate has taken the requested units.

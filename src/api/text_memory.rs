@@ -6,6 +6,9 @@
 use crate::admission::{Admission, AdmissionRequest, Permit};
 use crate::http::problem::Problem;
 
+/// The bytes of a short response divided by this are for its text.
+const SHORT_SHARE: u64 = 8;
+
 /// Memory for a response, and the most bytes of text that fit.
 #[derive(Debug)]
 pub(crate) struct TextMemory<'a> {
@@ -19,8 +22,10 @@ pub(crate) struct TextMemory<'a> {
 }
 
 impl<'a> TextMemory<'a> {
-    /// The most bytes of text of a response that is made with little memory. With all that is held beside it, it still counts as short.
-    pub(crate) const SHORT_BYTES: u64 = 256 << 10;
+    /// The most bytes of text of a response that is made with little memory. With what is held beside it, it still counts as short.
+    pub(crate) fn short_bytes(admission: &Admission) -> u64 {
+        admission.short_bytes() / SHORT_SHARE
+    }
 
     /// Memory for a response with up to `most` bytes of text, or with few. `memory_bytes` is what a response with this many takes.
     ///
@@ -32,7 +37,7 @@ impl<'a> TextMemory<'a> {
         most: u64,
         memory_bytes: impl Fn(u64) -> u64,
     ) -> Result<Self, Problem> {
-        let short = most.min(Self::SHORT_BYTES);
+        let short = most.min(Self::short_bytes(admission));
         let (most_memory, short_memory) = (memory_bytes(most), memory_bytes(short));
         let (permit, limit) = match admission.try_acquire(entrant, most_memory) {
             Some(permit) => (permit, most),
@@ -92,9 +97,10 @@ mod tests {
         assert_eq!((free.limit(), free.can_extend(Some(most))), (most, false));
         // This one and the next are more than all.
         let mut few = TextMemory::acquire(&admission, entrant, most, memory_bytes).await.unwrap();
-        assert_eq!(few.limit(), TextMemory::SHORT_BYTES);
-        assert!(few.can_extend(Some(TextMemory::SHORT_BYTES)) && few.can_extend(Some(100)));
-        assert!(!few.can_extend(Some(TextMemory::SHORT_BYTES + 1)) && !few.can_extend(None));
+        let short = TextMemory::short_bytes(&admission);
+        assert_eq!(few.limit(), short);
+        assert!(few.can_extend(Some(short)) && few.can_extend(Some(100)));
+        assert!(!few.can_extend(Some(short + 1)) && !few.can_extend(None));
         drop(free);
         few.extend().await.unwrap();
         assert_eq!((few.limit(), few.can_extend(Some(most))), (most, false));

@@ -14,8 +14,8 @@ const LOOKUPS_SHARE: u64 = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheOptions {
-    /// Decoded chunks, and responses of up to 8 MiB that are requested repeatedly: a sixteenth is for those of up to 128 KiB, and
-    /// another for longer ones.
+    /// Decoded chunks, and responses of up to 8 MiB that are requested repeatedly: a sixteenth is for those of more than 128 KiB,
+    /// and a thirty-second each for shorter ones, for statistics and for labels of dimensions.
     #[serde(with = "crate::units::size")]
     pub decoded_size: u64,
     /// Indexes of shards, and versions of cached chunks.

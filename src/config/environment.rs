@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use super::error::ConfigError;
 use super::origin::Origin;
 use super::tree::{ConfigValue, LocatedValue};
-use crate::error::nearest;
+use crate::error::{is_one_edit_from, nearest};
 
 /// Variables with this prefix are settings; `__` stands between the keys.
 const PREFIX: &str = "ZARRD__";
@@ -110,8 +110,8 @@ fn check(name: &str, value: &str, known: &[String]) -> Result<(), ConfigError> {
     if let Some((prefix, key)) = name.split_once("__") {
         let setting = format!("{PREFIX}{}", key.to_ascii_uppercase());
         let is_setting = known.contains(&setting) || setting.starts_with("ZARRD__MOUNTS__");
-        // One edit: with two it would be a variable of another program.
-        let is_near = strsim::damerau_levenshtein(&prefix.to_ascii_uppercase(), "ZARRD") <= 1;
+        // With more edits it would be a variable of another program.
+        let is_near = is_one_edit_from(&prefix.to_ascii_uppercase(), "ZARRD");
         if is_setting && is_near {
             return Err(meant(name, &setting));
         }

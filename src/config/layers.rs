@@ -182,6 +182,9 @@ fn set_flags(tree: &mut LocatedValue, flags: &ServeArgs) -> Result<(), ConfigErr
 const READABLE: &str = "others could read tokens in transit to this address: set `server.tls`, listen on a loopback address, or set \
     `server.behind_proxy` if a proxy in front of the server terminates TLS";
 
+/// More threads than any machine has cores. The system may not start as many.
+const MOST_THREADS: usize = 1024;
+
 /// Checks what no single value shows: ranges, names, roots. Returns the mounts whose directories cannot be found, and why.
 fn check(config: &Config, tree: &LocatedValue) -> Result<BTreeMap<String, String>, ConfigError> {
     let invalid = |path: &[&str], reason: String| ConfigError::InvalidValue {
@@ -205,10 +208,13 @@ fn check(config: &Config, tree: &LocatedValue) -> Result<BTreeMap<String, String
         }
     }
     if let Err(error) = config.http.check() {
-        return Err(invalid(&["http"], error.to_string()));
+        return Err(invalid(&[&["http"], error.setting()].concat(), error.to_string()));
     }
     if let Some((key, reason)) = config.limits.first_error() {
         return Err(invalid(&["limits", key], reason));
+    }
+    if config.cpu.threads > MOST_THREADS {
+        return Err(invalid(&["cpu", "threads"], format!("must be between 0 and {MOST_THREADS}")));
     }
     if let Some((key, reason)) = config.cache.disk.first_error() {
         return Err(invalid(&["cache", "disk", key], reason));

@@ -1,7 +1,8 @@
 //! [`LimitOptions`] and [`LogOptions`]: limits of stored documents and chunks, and logs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::CodecLimits;
@@ -137,10 +138,24 @@ impl LogOptions {
             Some((module, level)) => !module.is_empty() && known(level),
             None => known(item),
         };
-        (!self.level.split(',').all(is_valid)).then(|| {
-            let reason =
-                format!("expected one of {}, or module=level pairs separated by commas", LEVELS.join(", "));
-            ("level", reason)
-        })
+        if !self.level.split(',').all(is_valid) {
+            let levels = LEVELS.join(", ");
+            let reason = format!("expected one of {levels}, or module=level pairs separated by commas");
+            return Some(("level", reason));
+        }
+        let unusable = audit_file_error(self.audit_file.as_deref()?)?;
+        Some(("audit_file", format!("the file cannot be opened: {unusable}")))
+    }
+}
+
+/// Why lines could not be appended to a file. It is not created.
+fn audit_file_error(path: &Path) -> Option<std::io::Error> {
+    match std::fs::OpenOptions::new().append(true).open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let directory = directory.unwrap_or(Path::new("."));
+            rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).err().map(Into::into)
+        }
+        opened => opened.err(),
     }
 }

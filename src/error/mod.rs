@@ -7,4 +7,4 @@ mod class;
 mod nearest;
 
 pub use class::{Classify, ErrorClass, WriteEffect};
-pub use nearest::nearest;
+pub use nearest::{is_one_edit_from, nearest};

@@ -26,6 +26,12 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
+/// Whether at most one letter was added, removed, replaced, or swapped with the next.
+#[must_use]
+pub fn is_one_edit_from(word: &str, other: &str) -> bool {
+    word.len().abs_diff(other.len()) <= 1 && strsim::damerau_levenshtein(word, other) <= 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -281,6 +281,28 @@ pub enum HttpOptionsError {
     CacheControl(String),
 }
 
+impl HttpOptionsError {
+    /// The setting within `[http]` that is invalid; none for a setting of a mount.
+    #[must_use]
+    pub fn setting(&self) -> &[&'static str] {
+        match self {
+            Self::Zero("rate_limit.request_burst") => &["rate_limit", "request_burst"],
+            Self::Zero("rate_limit.transfer_burst") => &["rate_limit", "transfer_burst"],
+            Self::Zero(name) => std::slice::from_ref(name),
+            Self::BasePath => &["base_path"],
+            Self::PublicUrl => &["public_url"],
+            Self::Viewer(_) => &["open_in"],
+            Self::Host(_) => &["hosts"],
+            Self::PageTooLong(_) => &["max_list_keys"],
+            Self::AnyAmongOthers | Self::Origin(_) => &["cors", "allowed_origins"],
+            Self::AnyWithCredentials => &["cors", "allow_credentials"],
+            Self::MountName(_) | Self::DuplicateMount(_) | Self::DuplicateHost(_) | Self::CacheControl(_) => {
+                &[]
+            }
+        }
+    }
+}
+
 impl HttpOptions {
     /// Checks the rules that types cannot express.
     ///

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::downloads::downloads;
 use super::labels;
-use super::state::{PageState, words_in};
+use super::state::{PageState, split, words_in};
 use super::view::Shown;
 use super::viewed_array::ViewedArray;
 
@@ -22,7 +22,7 @@ pub(super) fn controls(viewed: &ViewedArray<'_>) -> Markup {
     // A name that the dimension does not have is none of the interface's.
     let word = |dim: usize| if facts.is_named[dim] { facts.names[dim].clone() } else { dim.to_string() };
     html! {
-        form.controls #controls novalidate method="get" action=(links.view) aria-label="Picture" {
+        form.controls #controls novalidate method="get" action=(split(&links.view).0) aria-label="Picture" {
             @for (name, value) in words_in(&links.view) {
                 input type="hidden" name=(name) value=(value);
             }

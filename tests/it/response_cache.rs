@@ -296,6 +296,22 @@ async fn cached_responses(server: &Server) -> u64 {
 }
 
 #[tokio::test]
+async fn series_through_the_chunks_of_a_year_are_cached_with_the_memory_of_a_small_server() {
+    let store = memory();
+    Array::of(&[365, 4, 4]).chunks(&[1, 4, 4]).store(&store, "a").await;
+    let mut builder = Server::build(Mount::read_only("m", store));
+    // What a container of 512 MiB has.
+    builder.cache.decoded_size = 29 << 20;
+    builder.http.public_metrics = true;
+    let server = builder.finish();
+    let urls: Vec<String> = (0..4).map(|at| format!("/v1/data/m/a?slice=:,{at},1")).collect();
+    for url in urls.iter().cycle().take(12) {
+        server.get(url).await;
+    }
+    assert_eq!(cached_responses(&server).await, 4);
+}
+
+#[tokio::test]
 async fn what_is_copied_from_one_chunk_in_memory_is_cached_when_it_is_requested_again() {
     let (server, _) = counted(Codec::Gzip, 256 << 20).await;
     // Decoded completely, and kept.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use axum::http::request::Parts;
 
-use super::wide_integers::{MAX_READ_BYTES, encoding_of};
+use super::wide_integers::{encoding_of, is_wide, read_bytes};
 use crate::admission::Permit;
 use crate::api::export::limits::check_attributes;
 use crate::api::export::respond::described_bytes;
@@ -17,7 +17,6 @@ use crate::auth::caller::Caller;
 use crate::chunk::Subset;
 use crate::hierarchy::Node;
 use crate::http::problem::Problem;
-use crate::metadata::DataType;
 use crate::render::dap::DapDataset;
 use crate::render::dataset::{ElementEncoding, ExportedDataset, VariableEncoding, VariableSource, is_text};
 use crate::services::extract::NodeTarget;
@@ -57,14 +56,16 @@ impl OpenDataset {
         check_attributes(&sources)?;
         sources.keep(can_have);
         let held = described_bytes(&sources).saturating_mul(2);
-        permit.resize(held.saturating_add(3 * MAX_READ_BYTES))?;
+        let wide = sources.sources.iter().filter(|source| is_wide(&source.metadata().data_type));
+        let read_bytes = wide.map(|source| read_bytes(state, source)).max().unwrap_or(0);
+        permit.resize(held.saturating_add(read_bytes))?;
         let mut kept = Vec::with_capacity(sources.sources.len());
         let mut encodings = Vec::with_capacity(sources.sources.len());
         for source in std::mem::take(&mut sources.sources) {
             let data_type = &source.metadata().data_type;
             let encoding = match data_type {
                 text if is_text(text) => None,
-                DataType::Int64 | DataType::UInt64 | DataType::DateTime64(_) | DataType::TimeDelta64(_) => {
+                wide if is_wide(wide) => {
                     let Some(encoding) = encoding_of(state, &source).await? else {
                         let reason = format!("{}, of which DAP2 has not all numbers", data_type.name());
                         sources.omitted.push(OmittedVariable { name: source.name, reason });
@@ -84,7 +85,7 @@ impl OpenDataset {
         let bytes = sources.attribute_bytes();
         let make = move || Arc::new(DapDataset::new(&name, ExportedDataset::new(&described, &attributes)));
         let dataset = state.engine.cpu.run_document(bytes, make).await?;
-        permit.release(3 * MAX_READ_BYTES);
+        permit.release(read_bytes);
         Ok((Self { sources, encodings, dataset }, held))
     }
 }

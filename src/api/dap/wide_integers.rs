@@ -9,14 +9,40 @@ use std::sync::Arc;
 use crate::api::export::error::ExportError;
 use crate::api::export::fitting::first_fitting;
 use crate::api::export::sources::ExportSource;
-use crate::array::{ArrayError, Plan};
+use crate::array::{ArrayError, Plan, ReadLimits};
 use crate::chunk::Subset;
 use crate::metadata::{ArrayMetadata, DataType};
 use crate::render::dataset::ElementEncoding;
 use crate::services::state::AppState;
 
 /// Most decoded bytes of an array that is read to find out whether its integers fit.
-pub(super) const MAX_READ_BYTES: u64 = 1 << 20;
+const MAX_READ_BYTES: u64 = 1 << 20;
+/// How many times the decoded bytes of such an array are in memory: as chunks, as elements, and encoded.
+const READ_COPIES: u64 = 3;
+
+/// Whether DAP2 lacks numbers of this type, so that an array of it is read before it is described.
+pub(super) fn is_wide(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Int64 | DataType::UInt64 | DataType::DateTime64(_) | DataType::TimeDelta64(_)
+    )
+}
+
+/// The memory in bytes that [`encoding_of`] takes.
+pub(super) fn read_bytes(state: &AppState, source: &ExportSource) -> u64 {
+    let plan = read_plan(state, source).ok().flatten();
+    plan.map_or(0, |plan| plan.decoded_bytes().saturating_mul(READ_COPIES))
+}
+
+/// The plan to read all of an array; `None` if that is too much.
+fn read_plan(state: &AppState, source: &ExportSource) -> Result<Option<Plan>, ArrayError> {
+    let limits = ReadLimits { max_decoded_size: MAX_READ_BYTES, ..state.engine.read };
+    match Plan::new(&source.array, Subset::full(&source.metadata().shape), &limits) {
+        Ok(plan) => Ok(Some(plan)),
+        Err(ArrayError::TooLarge { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 /// How the integers of an array are sent; `None` if DAP2 has no number for one of them.
 ///
@@ -36,12 +62,7 @@ pub(super) async fn encoding_of(
     {
         return Ok(Some(narrow.clone()));
     }
-    let limits = crate::array::ReadLimits { max_decoded_size: MAX_READ_BYTES, ..state.engine.read };
-    let plan = match Plan::new(&source.array, Subset::full(&metadata.shape), &limits) {
-        Ok(plan) => plan,
-        Err(ArrayError::TooLarge { .. }) => return Ok(double),
-        Err(error) => return Err(error.into()),
-    };
+    let Some(plan) = read_plan(state, source)? else { return Ok(double) };
     let context = state.engine.reader.read_context(source.array.mount());
     let snapshot = state.engine.reader.snapshot(&plan, &context).await?;
     first_fitting(&state.engine, snapshot, narrow.into_iter().chain(double).collect(), &context).await

@@ -168,16 +168,17 @@ async fn a_preflight_lists_the_headers_that_reads_need() {
 fn credentials_with_a_wildcard_origin_are_refused_at_startup() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
-    for (rules, says) in [
-        ("allowed_origins = ['*']\nallow_credentials = true", "by name"),
-        ("allowed_origins = ['*', 'https://a.example']", "only entry"),
-        ("allowed_origins = ['null']", "`null`"),
-        ("allowed_origins = ['https://a.example/']", "`https://a.example/`"),
+    for (rules, line, says) in [
+        ("allowed_origins = ['*']\nallow_credentials = true", 3, "by name"),
+        ("allowed_origins = ['*', 'https://a.example']", 2, "only entry"),
+        ("allowed_origins = ['null']", 2, "`null`"),
+        ("allowed_origins = ['https://a.example/']", 2, "`https://a.example/`"),
     ] {
         std::fs::write(&file, format!("[http.cors]\n{rules}\n")).unwrap();
         let output = run(&["serve", "--config", file.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(78), "{rules}: {message}");
-        assert!(message.contains("zarrd.toml:1: ") && message.contains(says), "{rules}: {message}");
+        let place = format!("zarrd.toml:{line}: ");
+        assert!(message.contains(&place) && message.contains(says), "{rules}: {message}");
     }
 }

@@ -10,7 +10,7 @@ use zarrd::array::ReadLimits;
 use zarrd::http::{HttpOptions, Peer};
 use zarrd::services::Mount;
 
-use crate::support::hierarchy::memory;
+use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, put};
 
 /// Bytes of the array that is read slowly; all of them are its fill value.
@@ -32,15 +32,50 @@ async fn server() -> Server {
     put(&store, "tiny/zarr.json", array(16, 16)).await;
     put(&store, "tiny/c/0", vec![1; 16]).await;
     put(&store, "small", "0123456789").await;
+    Array::of(&[2, 3]).store(&store, "numbers").await;
+    put(&store, "group/zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
+    put(&store, "group/x/zarr.json", named(&array(16, 16))).await;
+    put(&store, "group/x/c/0", vec![1; 16]).await;
+    put(&store, "texts/zarr.json", texts()).await;
+    put(&store, "texts/c/0", two_texts("ab", "c")).await;
+    put(&store, "long_texts/zarr.json", texts()).await;
+    put(&store, "long_texts/c/0", two_texts(&"ab".repeat(50_000), "c")).await;
     let mut builder = Server::build(Mount::read_only("m", store));
     builder.read = ReadLimits { segment_size: BAND_BYTES, ..ReadLimits::default() };
     builder.http = HttpOptions {
         inflight_size: 16 << 20,
-        streamed_response_size: 64 << 10,
+        streamed_response_size: 256 << 10,
         admission_timeout: Duration::from_millis(50),
         ..HttpOptions::default()
     };
     builder.finish()
+}
+
+/// The metadata of an array with the dimension `x`.
+fn named(metadata: &str) -> String {
+    let mut metadata: serde_json::Value = serde_json::from_str(metadata).unwrap();
+    metadata["dimension_names"] = json!(["x"]);
+    metadata.to_string()
+}
+
+/// The metadata of two texts.
+fn texts() -> String {
+    json!({
+        "zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "string", "fill_value": "",
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [2] } },
+        "chunk_key_encoding": { "name": "default" }, "codecs": [{ "name": "vlen-utf8" }],
+    })
+    .to_string()
+}
+
+/// Two texts as they are stored: each behind its length, after their number.
+fn two_texts(one: &str, other: &str) -> Vec<u8> {
+    let mut stored = 2_u32.to_le_bytes().to_vec();
+    for text in [one, other] {
+        stored.extend_from_slice(&u32::try_from(text.len()).unwrap().to_le_bytes());
+        stored.extend_from_slice(text.as_bytes());
+    }
+    stored
 }
 
 fn from(last: u8) -> Peer {
@@ -77,7 +112,8 @@ async fn slow_readers_of_long_slices_do_not_block_small_responses() {
             })
         })
         .collect();
-    let parts = json!({ "get": [{ "key": "small", "offset": 1, "length": 2 }] }).to_string();
+    let bounded = json!({ "get": [{ "key": "small", "offset": 1, "length": 2 }] }).to_string();
+    let whole = json!({ "get": [{ "key": "small" }, { "key": "small", "offset": 3 }] }).to_string();
     for round in 0..20 {
         for url in [
             "/v1/data/m/long?slice=:4",
@@ -90,17 +126,42 @@ async fn slow_readers_of_long_slices_do_not_block_small_responses() {
             "/store/m/",
             "/s3/m?list-type=2",
             "/rechunk/m/8/raw/tiny/c/0",
+            // The length of these is known only once they were made.
+            "/v1/data/m/numbers?format=csv",
+            "/v1/data/m/texts?format=json",
+            "/v1/data/m/texts?format=csv",
+            "/v1/data/m/texts?format=arrow",
+            "/v1/data/m/texts?format=parquet",
+            "/v1/data/m/texts?format=nc",
+            "/v1/data/m/group/x?coords=1&format=csv",
+            "/v1/data/m/group/x?coords=1&format=json",
+            "/v1/data/m/group/x?coords=1&format=arrow",
+            "/v1/data/m/group/x?coords=1&format=parquet",
+            "/v1/data/m/group/x?format=nc",
+            "/dap/m/numbers.ascii",
+            "/dap/m/numbers.dods",
+            "/dap/m/texts.ascii",
+            "/dap/m/texts.dods",
+            "/v1/stats/m/numbers",
         ] {
             let request = Request::builder().uri(url).body(Body::empty()).unwrap();
             let answer = server.send_from(request, from(100)).await;
             assert_eq!(answer.status, 200, "round {round}, {url}: {:?}", answer.body);
         }
-        // Without `Content-Length`, capacity for the longest body would be reserved.
-        let request =
-            Request::builder().method("POST").uri("/v1/partial/m").header("content-length", parts.len());
-        let request = request.body(Body::from(parts.clone())).unwrap();
-        let answer = server.send_from(request, from(100)).await;
-        assert_eq!(answer.status, 200, "round {round}, parts: {:?}", answer.body);
+        for parts in [&bounded, &whole] {
+            // Without `Content-Length`, capacity for the longest body would be reserved.
+            let request =
+                Request::builder().method("POST").uri("/v1/partial/m").header("content-length", parts.len());
+            let request = request.body(Body::from(parts.clone())).unwrap();
+            let answer = server.send_from(request, from(100)).await;
+            assert_eq!(answer.status, 200, "round {round}, {parts}: {:?}", answer.body);
+        }
+    }
+    // What turns out to be long waits for memory as long ones do, and is not too large.
+    let long_texts =
+        ["/v1/data/m/long_texts?format=json", "/v1/data/m/long_texts?format=csv", "/dap/m/long_texts.ascii"];
+    for url in long_texts {
+        assert_eq!(begin(&server, url, from(100)).await.status(), 503, "{url}");
     }
     for task in waiting {
         assert!(!task.is_finished(), "a long response was admitted");
@@ -108,4 +169,7 @@ async fn slow_readers_of_long_slices_do_not_block_small_responses() {
     }
     drop(unread);
     assert_eq!(begin(&server, "/v1/data/m/long", from(100)).await.status(), 200);
+    for url in long_texts {
+        assert_eq!(begin(&server, url, from(100)).await.status(), 200, "{url}");
+    }
 }

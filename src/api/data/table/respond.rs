@@ -53,8 +53,8 @@ const ITEM_BYTES: u64 = 256;
 /// The most rows of a table that is tried with little memory for texts. All of them are read before the head is sent, so that there is
 /// still a status if their texts are longer.
 const FEW_ROWS: u64 = 1024;
-/// The most bytes of these texts. In memory they take many times as much, and the response still counts as short.
-const SHORT_TEXT_BYTES: u64 = 8 << 10;
+/// How many times the bytes of these texts are in memory while a batch of rows is written and sent, about.
+const TEXT_COPIES: u64 = 16;
 /// What to do if a coordinate is not as long as its dimension.
 const WITHOUT_LABELS: &str = "to get the elements without labels, leave out `coords=1` and `format=parquet`";
 
@@ -133,12 +133,13 @@ pub(in crate::api::data) async fn table(
     let arrays = TableArrays::new(coordinates, variables, options)?;
     let (limits, whole_bytes, is_text) = (state.engine.read, options.whole_bytes, options.is_text);
     let (decodes, decodes_labels) = (options.decodes, options.decodes_labels);
+    let short_bytes = TextMemory::short_bytes(&state.traffic.admission) / TEXT_COPIES;
     let plan = move || {
         let options = ColumnOptions { limits: &limits, whole_bytes, is_text, decodes, decodes_labels };
         let columns = TableColumns::new(&arrays, &axes, options)
             .map_err(|error| Box::new((error, suggestions(&arrays, &axes, &first, options))))?;
         let few = columns.is_variable() && axes.rows <= FEW_ROWS;
-        let options = ColumnOptions { whole_bytes: SHORT_TEXT_BYTES, ..options };
+        let options = ColumnOptions { whole_bytes: short_bytes, ..options };
         let short = few.then(|| TableColumns::new(&arrays, &axes, options).ok()).flatten();
         Ok::<_, Box<_>>((columns, short))
     };
