@@ -39,10 +39,12 @@ impl<'a> TextMemory<'a> {
     ) -> Result<Self, Problem> {
         let short = most.min(Self::short_bytes(admission));
         let (most_memory, short_memory) = (memory_bytes(most), memory_bytes(short));
-        let (permit, limit) = match admission.try_acquire(entrant, most_memory) {
-            Some(permit) => (permit, most),
-            None if short_memory < most_memory => (admission.acquire(entrant, short_memory).await?, short),
-            None => (admission.acquire(entrant, most_memory).await?, most),
+        let (permit, limit) = if let Some(permit) = admission.try_acquire(entrant, most_memory) {
+            (permit, most)
+        } else {
+            let is_short = short_memory < most_memory;
+            let (limit, bytes) = if is_short { (short, short_memory) } else { (most, most_memory) };
+            (admission.acquire(entrant, bytes).await?, limit)
         };
         Ok(Self { admission, entrant, permit, limit, most, most_memory })
     }

@@ -1,5 +1,6 @@
 //! [`LimitOptions`] and [`LogOptions`]: limits of stored documents and chunks, and logs.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
@@ -148,14 +149,16 @@ impl LogOptions {
     }
 }
 
-/// Why lines could not be appended to a file. It is not created.
+/// Why lines could not be appended to a file. It is neither created nor opened: whoever reads a pipe would take that for its end.
 fn audit_file_error(path: &Path) -> Option<std::io::Error> {
-    match std::fs::OpenOptions::new().append(true).open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+    let checked = match std::fs::metadata(path) {
+        Ok(about) if about.is_dir() => return Some(ErrorKind::IsADirectory.into()),
+        Ok(_) => rustix::fs::access(path, Access::WRITE_OK),
+        Err(error) if error.kind() == ErrorKind::NotFound && path.file_name().is_some() => {
             let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let directory = directory.unwrap_or(Path::new("."));
-            rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).err().map(Into::into)
+            rustix::fs::access(directory.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK)
         }
-        opened => opened.err(),
-    }
+        Err(error) => return Some(error),
+    };
+    checked.err().map(Into::into)
 }

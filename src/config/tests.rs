@@ -275,6 +275,7 @@ const BAD_FILES: &[(&str, &[&str])] = &[
         "[log]\naudit_file = '/nowhere/at/all/audit.log'",
         &["zarrd.toml:2", "`log.audit_file`", "cannot be opened"],
     ),
+    ("[log]\naudit_file = ''", &["zarrd.toml:2", "`log.audit_file`", "cannot be opened"]),
     ("[log]\naudit_file = '/tmp'", &["zarrd.toml:2", "`log.audit_file`", "cannot be opened"]),
     (
         "[mounts.a]\nurl = 'memory://'\noptions.writable = true",

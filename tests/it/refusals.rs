@@ -604,3 +604,21 @@ async fn a_chunk_over_a_limit_suggests_slices_that_the_array_returns() {
     }
     assert_eq!(found, 64, "together they select the chunk");
 }
+
+#[tokio::test]
+async fn a_table_that_no_file_can_have_suggests_no_slices() {
+    let metadata = serde_json::json!({
+        "zarr_format": 3, "node_type": "array", "shape": [100], "data_type": "complex64", "fill_value": [0, 0],
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [10] } },
+        "chunk_key_encoding": { "name": "default" }, "codecs": [{ "name": "bytes", "configuration": { "endian": "little" } }],
+    });
+    let store = memory();
+    put(&store, "a/zarr.json", metadata.to_string()).await;
+    let mut server = Server::build(Mount::read_only("m", store));
+    server.read.max_response_size = 40;
+    let refused = server.finish().get("/v1/data/m/a?format=parquet").await;
+    assert_eq!(
+        (refused.status, &refused.json()["suggested_slices"]),
+        (StatusCode::BAD_REQUEST, &Value::Null)
+    );
+}

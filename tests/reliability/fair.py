@@ -18,6 +18,9 @@ LONG = "/v1/data/m/long"
 SMALL = [
     f"{LONG}?slice=:4", f"{LONG}?slice=9:12&format=json", "/v1/nodes/m/long", "/store/m/long/zarr.json", "/store/m/small",
     "/store/m/?format=json", "/store/m/", "/s3/m?list-type=2", "/v1/chunk/m/tiny/c/0", "/rechunk/m/8/raw/tiny/c/0",
+    # Their length is known only once they were made.
+    "/v1/data/m/tiny?format=csv", "/v1/data/m/tiny?coords=1&format=parquet", "/v1/data/m/tiny?format=nc", "/dap/m/tiny.ascii",
+    "/dap/m/tiny.dods",
 ]
 # A long slice holds an eighth of all, as with the defaults.
 SETTINGS = {"HTTP__INFLIGHT_SIZE": 64 << 20, "READ__SEGMENT_SIZE": 4 << 20}

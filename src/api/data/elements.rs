@@ -24,7 +24,7 @@ use super::error::ElementsError;
 use super::gathered_plan::GatheredPlan;
 use super::slice_version::SliceVersion;
 use super::too_large::Broken;
-use crate::admission::AdmissionRequest;
+use crate::admission::{AdmissionRequest, Permit};
 use crate::api::label_params::LabelPositions;
 use crate::api::text_memory::TextMemory;
 use crate::array::{
@@ -202,26 +202,23 @@ impl ElementsRequest {
         let plan = plan.map_err(|error| self.check_cost(state, error.into()))?;
         // What has variable length is written whole, and is at least as long as its bytes.
         let left = state.engine.read.max_response_size.saturating_sub(plan.response_bytes());
-        let is_repeated = is_repeated(state, head, &plan);
-        let (admission, entrant) = (&state.traffic.admission, AdmissionRequest::to_elements(head));
         let most = state.options.max_buffered_response_size;
-        let memory_bytes = |limit| self.memory_bytes(&plan, is_repeated, limit);
-        let mut memory = TextMemory::acquire(admission, entrant, most, memory_bytes).await?;
-        let mut tries = 1;
-        let ElementsResponse { mut answer, again } = loop {
-            let limit = memory.limit();
-            let plan = plan.clone().with_heap_limit(limit.min(left));
-            match self.attempt(state, &head.method, &head.headers, &plan, is_repeated, limit).await {
-                Err(ElementsError::Array(error)) if error.is_changed() && tries < TRIES => tries += 1,
-                Err(error) if memory.can_extend(error.exceeded_limit()) => memory.extend().await?,
-                answered => break answered.map_err(|error| self.check_cost(state, error))?,
-            }
-        };
+        let plan = plan.with_heap_limit(most.min(left));
+        let is_repeated = is_repeated(state, head, &plan);
+        let bytes = self.memory_bytes(&plan, is_repeated, most);
+        let (permit, answered) =
+            match state.traffic.admission.try_acquire(AdmissionRequest::to_elements(head), bytes) {
+                Some(permit) => (permit, self.attempts(state, head, &plan, is_repeated, most).await),
+                // Boxed, as few requests wait and the future of every request would be as large.
+                None => Box::pin(self.wait(state, head, &plan, is_repeated)).await?,
+            };
+        let ElementsResponse { mut answer, again } =
+            answered.map_err(|error| self.check_cost(state, error))?;
         answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
         if head.method == Method::GET && answer.status() == StatusCode::OK && !plan.is_gathered() {
             let is_near = target.mount.store.capabilities().near;
             let parts = (&*state.engine, &state.traffic.admission);
-            state.scans.observe(parts, is_near, &plan, entrant);
+            state.scans.observe(parts, is_near, &plan, AdmissionRequest::to_elements(head));
         }
         if answer.status().is_success() {
             let name = download::name_of(&target.mount.name, self.array.path(), &target.path);
@@ -247,7 +244,50 @@ impl ElementsRequest {
             };
             answer = contents.cache(&state.responses, head, made_of, answer).await;
         }
-        Ok(memory.into_permit().hold(answer))
+        Ok(permit.hold(answer))
+    }
+
+    /// Waits for memory, and makes the response with as much as there is.
+    ///
+    /// # Errors
+    /// As [`TextMemory::acquire`].
+    async fn wait(
+        &self,
+        state: &AppState,
+        head: &Parts,
+        plan: &Plan,
+        is_repeated: bool,
+    ) -> Result<(Permit, Result<ElementsResponse, ElementsError>), Problem> {
+        let (admission, entrant) = (&state.traffic.admission, AdmissionRequest::to_elements(head));
+        let most = state.options.max_buffered_response_size;
+        let memory_bytes = |limit| self.memory_bytes(plan, is_repeated, limit);
+        let mut memory = TextMemory::acquire(admission, entrant, most, memory_bytes).await?;
+        loop {
+            let limit = memory.limit();
+            let plan = plan.clone().with_heap_limit(limit);
+            match self.attempts(state, head, &plan, is_repeated, limit).await {
+                Err(error) if memory.can_extend(error.exceeded_limit()) => memory.extend().await?,
+                answered => return Ok((memory.into_permit(), answered)),
+            }
+        }
+    }
+
+    /// Makes the response again if chunks change while it starts.
+    async fn attempts(
+        &self,
+        state: &AppState,
+        head: &Parts,
+        plan: &Plan,
+        is_repeated: bool,
+        limit: u64,
+    ) -> Result<ElementsResponse, ElementsError> {
+        let mut tries = 1;
+        loop {
+            match self.attempt(state, &head.method, &head.headers, plan, is_repeated, limit).await {
+                Err(ElementsError::Array(error)) if error.is_changed() && tries < TRIES => tries += 1,
+                answered => return answered,
+            }
+        }
     }
 
     /// A plan for a part of the array, reduced as requested.

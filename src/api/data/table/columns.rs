@@ -11,8 +11,11 @@ use crate::chunk::{AxisPositions, Elements, Subset};
 use crate::http::problem::Problem;
 use crate::labels::CfTimes;
 use crate::metadata::{ArrayMetadata, DataType, Endianness};
-use crate::render::table::{LabelColumn, LabelSource, TableOptions, TimeUnits, max_label_bytes};
-use crate::render::{CfDecoding, Conversion};
+use crate::render::table::{
+    ColumnContent, LabelColumn, LabelSource, TableColumn, TableOptions, TimeUnits, max_label_bytes,
+    table_writer,
+};
+use crate::render::{CfDecoding, Conversion, RenderError};
 
 /// Smallest segment in which the elements of a column are read.
 const LEAST_SEGMENT_BYTES: u64 = 1 << 20;
@@ -154,6 +157,20 @@ impl TableArrays {
         };
         let coordinates = coordinates.into_iter().map(|source| source.map(coordinate)).collect();
         Ok(Self { coordinates, variables: others })
+    }
+
+    /// Checks that a format has columns of the variables' types: if not, no selection helps.
+    ///
+    /// # Errors
+    /// [`RenderError`].
+    pub(super) fn check_types(&self, options: TableOptions) -> Result<(), RenderError> {
+        let column = |variable: &ColumnArray| TableColumn {
+            name: variable.name.clone(),
+            data_type: variable.conversion.data_type().clone(),
+            units: None,
+            content: ColumnContent::Values,
+        };
+        table_writer(options, self.variables.iter().map(column).collect()).map(drop)
     }
 
     /// Bytes of the stored elements of a row.
@@ -342,6 +359,11 @@ impl TableColumns {
     pub(super) fn memory_bytes(&self, options: TableOptions) -> u64 {
         let batches = self.batch_bytes(options).saturating_mul(BATCH_COPIES);
         self.label_bytes.saturating_add(self.held_bytes).saturating_add(batches)
+    }
+
+    /// Whether all elements are read before the first row is sent.
+    pub(super) fn is_read_at_once(&self) -> bool {
+        self.reads().all(|read| read.plan.segment_bytes() == read.plan.response_bytes())
     }
 
     /// Whether it has elements of variable length.

@@ -62,7 +62,7 @@ const WITHOUT_LABELS: &str = "to get the elements without labels, leave out `coo
 struct TableRequest {
     columns: TableColumns,
     /// The same columns where their texts are short, if that can be tried.
-    short: Option<TableColumns>,
+    short: Option<Box<TableColumns>>,
     rendering: Rendering,
     group: Option<Arc<OpenNode>>,
     positions: Option<LabelPositions>,
@@ -131,6 +131,7 @@ pub(in crate::api::data) async fn table(
         decodes_labels: !query.format.keeps_stored(),
     };
     let arrays = TableArrays::new(coordinates, variables, options)?;
+    arrays.check_types(table_options(&rendering))?;
     let (limits, whole_bytes, is_text) = (state.engine.read, options.whole_bytes, options.is_text);
     let (decodes, decodes_labels) = (options.decodes, options.decodes_labels);
     let short_bytes = TextMemory::short_bytes(&state.traffic.admission) / TEXT_COPIES;
@@ -138,9 +139,9 @@ pub(in crate::api::data) async fn table(
         let options = ColumnOptions { limits: &limits, whole_bytes, is_text, decodes, decodes_labels };
         let columns = TableColumns::new(&arrays, &axes, options)
             .map_err(|error| Box::new((error, suggestions(&arrays, &axes, &first, options))))?;
-        let few = columns.is_variable() && axes.rows <= FEW_ROWS;
+        let few = axes.rows <= FEW_ROWS && columns.is_variable() && columns.is_read_at_once();
         let options = ColumnOptions { whole_bytes: short_bytes, ..options };
-        let short = few.then(|| TableColumns::new(&arrays, &axes, options).ok()).flatten();
+        let short = few.then(|| TableColumns::new(&arrays, &axes, options).ok().map(Box::new)).flatten();
         Ok::<_, Box<_>>((columns, short))
     };
     let columns = state.engine.cpu.run_or_inline(work, plan).await?;
@@ -162,6 +163,11 @@ fn rendering(headers: &HeaderMap, query: &DataQuery) -> Result<Rendering, Proble
         FormatOptions { format, endian: query.format.endian(), nan: query.format.nan_or(NanMode::Null) };
     let decodes = query.format.decodes_or(format.is_text());
     Ok(Rendering { style, fields: None, header: query.format.has_header(), decodes, dtype: None })
+}
+
+fn table_options(rendering: &Rendering) -> TableOptions {
+    let FormatOptions { format, nan, .. } = rendering.style;
+    TableOptions { format, nan, header: rendering.header }
 }
 
 /// Slices of the selection that are within the limits.
@@ -191,7 +197,7 @@ fn too_large(state: &AppState, error: ArrayError, suggestions: Suggestions) -> P
 
 impl TableRequest {
     async fn respond(self, state: &AppState, target: &NodeTarget, head: &Parts) -> Result<Response, Problem> {
-        let options = self.options();
+        let options = table_options(&self.rendering);
         let (admission, entrant) = (&state.traffic.admission, AdmissionRequest::to_elements(head));
         let most = state.options.max_buffered_response_size;
         let memory_bytes = |limit| self.columns_within(limit, most).memory_bytes(options);
@@ -218,12 +224,7 @@ impl TableRequest {
 
     /// The columns with up to `limit` bytes of text, of at most `most`.
     fn columns_within(&self, limit: u64, most: u64) -> &TableColumns {
-        self.short.as_ref().filter(|_| limit < most).unwrap_or(&self.columns)
-    }
-
-    fn options(&self) -> TableOptions {
-        let FormatOptions { format, nan, .. } = self.rendering.style;
-        TableOptions { format, nan, header: self.rendering.header }
+        self.short.as_deref().filter(|_| limit < most).unwrap_or(&self.columns)
     }
 
     async fn attempt(
@@ -247,9 +248,9 @@ impl TableRequest {
             Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
             Verdict::Proceed => {
                 let (columns, entrant) = (columns.clone(), AdmissionRequest::to_elements(head));
+                let options = table_options(&self.rendering);
                 let budget = PermitBudget::alongside(&state.traffic.admission, &head.extensions, entrant);
-                let mut body =
-                    TableBody::new(engine, columns, snapshots, self.options(), &trace, &budget).await?;
+                let mut body = TableBody::new(engine, columns, snapshots, options, &trace, &budget).await?;
                 // A failure to read the first rows still has a status; and what is short has a length.
                 let first = body.next().await?.unwrap_or_default();
                 let length = body.is_finished().then_some(first.len());
