@@ -149,7 +149,7 @@ impl LogOptions {
     }
 }
 
-/// Why lines could not be appended to a file. It is neither created nor opened: whoever reads a pipe would take that for its end.
+/// Why lines could not be appended to a file. It is neither created nor opened: the reader of a pipe would take that for its end.
 fn audit_file_error(path: &Path) -> Option<std::io::Error> {
     let checked = match std::fs::metadata(path) {
         Ok(about) if about.is_dir() => return Some(ErrorKind::IsADirectory.into()),

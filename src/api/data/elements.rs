@@ -22,6 +22,8 @@ use super::cacheable::{Cacheable, Worth};
 use super::elements_reduction::ElementsReduction;
 use super::error::ElementsError;
 use super::gathered_plan::GatheredPlan;
+use super::rendering::{Rendering, contents_of};
+use super::repeated::{is_partial_or_conditional, is_repeated};
 use super::slice_version::SliceVersion;
 use super::too_large::Broken;
 use crate::admission::{AdmissionRequest, Permit};
@@ -30,7 +32,7 @@ use crate::api::text_memory::TextMemory;
 use crate::array::{
     Array, ArrayError, Dependencies, OpenNode, Plan, ReadContext, ReadLimits, Snapshot, Suggestions,
 };
-use crate::chunk::{AxisPositions, AxisRange, Subset};
+use crate::chunk::Subset;
 use crate::error::ErrorClass;
 use crate::http::array_headers::{put_contents, put_time_units};
 use crate::http::body::content_length_body;
@@ -41,41 +43,14 @@ use crate::http::validators::put_validators;
 use crate::http::{download, range};
 use crate::labels::CfTimes;
 use crate::metadata::{DataType, Endianness};
-use crate::render::{CfDecoding, Conversion, FormatOptions, Heading, RenderError, ResultSchema, Writer};
+use crate::render::{CfDecoding, Conversion, FormatOptions, RenderError, ResultSchema, Writer};
 use crate::services::extract::NodeTarget;
-use crate::services::response_cache::{MAX_CACHED_RESPONSE_BYTES, cache_key};
 use crate::services::state::AppState;
 use crate::store::{ByteRange, ValueInfo, Version};
-use crate::views::rechunk::DataTypeSpec;
 use crate::{chunk, render};
 
 /// Maximum number of attempts for a response whose chunks change while it starts.
 const TRIES: usize = 3;
-
-/// How elements are written.
-#[derive(Clone, Debug)]
-pub(crate) struct Rendering {
-    pub(crate) style: FormatOptions,
-    /// The names of the requested fields; `None` for whole elements.
-    pub(crate) fields: Option<String>,
-    /// Whether CSV starts with a header line.
-    pub(crate) header: bool,
-    /// Whether elements are decoded by the CF attributes.
-    pub(crate) decodes: bool,
-    /// The data type to which numbers are cast at last.
-    pub(crate) dtype: Option<DataTypeSpec>,
-}
-
-impl Rendering {
-    /// The media type of a response. That of CSV says whether there is a header line.
-    pub(super) fn media_type(&self) -> HeaderValue {
-        HeaderValue::from_static(match (self.style.format.header_line, self.header) {
-            (Some(header), true) => header.present,
-            (Some(header), false) => header.absent,
-            (None, _) => self.style.format.media_type,
-        })
-    }
-}
 
 /// A request for a subset of an array in a format.
 pub(crate) struct ElementsRequest {
@@ -587,53 +562,8 @@ impl ElementsRequest {
     }
 }
 
-/// Whether a response may need none, or only some, of the requested elements.
-fn is_partial_or_conditional(headers: &HeaderMap) -> bool {
-    let names = [
-        header::RANGE,
-        header::IF_MATCH,
-        header::IF_NONE_MATCH,
-        header::IF_MODIFIED_SINCE,
-        header::IF_UNMODIFIED_SINCE,
-    ];
-    names.iter().any(|name| headers.contains_key(name))
-}
-
-/// Whether a response that can be cached was requested shortly before.
-fn is_repeated(state: &AppState, head: &Parts, plan: &Plan) -> bool {
-    let bytes = plan.response_bytes();
-    bytes <= MAX_CACHED_RESPONSE_BYTES
-        && !is_partial_or_conditional(&head.headers)
-        && state.responses.fits(bytes, 0)
-        && cache_key(head).is_some_and(|key| state.responses.recent.is_repeated(&key))
-}
-
 /// Rejects a response that has grown over the limit.
 fn check_length(text: &[u8], limit: u64) -> Result<(), RenderError> {
     let bytes = text.len() as u64;
     if bytes > limit { Err(RenderError::TooLarge { bytes, limit }) } else { Ok(()) }
-}
-
-/// The schema of a response with a subset of an array.
-fn contents_of(
-    array: &Array,
-    subset: &Subset,
-    rendering: &Rendering,
-    conversion: &Conversion,
-) -> ResultSchema {
-    let inner = conversion.inner_shape();
-    let kept = || subset.axes().iter().filter(|axis| axis.keep);
-    let dimension_names = array.metadata().dimension_names.as_ref().map(|names| {
-        let kept = names.iter().zip(subset.axes()).filter(|(_, axis)| axis.keep);
-        kept.map(|(name, _)| name.clone()).chain(inner.iter().map(|_| None)).collect()
-    });
-    let heading = (rendering.header && rendering.style.format.header_line.is_some()).then(|| {
-        let name = rendering.fields.as_deref().unwrap_or_else(|| array.path().name());
-        let name = if name.is_empty() { array.mount() } else { name }.to_owned();
-        let whole = |length: &u64| AxisRange::full(*length);
-        let columns = inner.last().map(whole).or_else(|| kept().next_back().copied());
-        Heading { name, columns: AxisPositions::Range(columns.unwrap_or(AxisRange::full(1))) }
-    });
-    let shape = [&subset.shape(), inner].concat();
-    ResultSchema { data_type: conversion.data_type().clone(), shape, dimension_names, heading }
 }

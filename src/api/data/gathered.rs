@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use sha2::{Digest, Sha256};
 
-use super::elements::{ElementsRequest, Rendering};
+use super::elements::ElementsRequest;
 use super::error::ElementsError;
 use super::gathered_plan::GatheredPlan;
 use super::query::DataQuery;
+use super::rendering::Rendering;
 use super::too_large::Broken;
 use crate::api::selection::{ListedPositions, SelectionParams};
 use crate::array::{ArrayError, OpenNode, Plan, Suggestions};

@@ -16,6 +16,8 @@ mod put;
 pub(crate) mod query;
 mod query_body;
 pub(crate) mod reduction_query;
+pub(crate) mod rendering;
+mod repeated;
 mod selected;
 mod slice_version;
 mod specs;

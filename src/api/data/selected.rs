@@ -10,13 +10,14 @@ use futures::future::{BoxFuture, FutureExt, join};
 use tracing::Instrument;
 
 use super::categorical::{Categorical, categorical};
-use super::elements::{ElementsRequest, Rendering};
+use super::elements::ElementsRequest;
 use super::elements_reduction::ElementsReduction;
 use super::file::file;
 use super::gathered;
 use super::opening::open;
 use super::query::DataQuery;
 use super::reduction_query::ReductionParams;
+use super::rendering::Rendering;
 use super::table::table;
 use crate::api::label_params::positions;
 use crate::api::query_params::ParamError;

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::body_format::BodyFormat;
 use super::outcome::{self, WriteProgress};
 use super::query::PutQuery;
-use crate::api::data::elements::Rendering;
+use crate::api::data::rendering::Rendering;
 use crate::api::data::slice_version::SliceVersion;
 use crate::api::held::Held;
 use crate::api::label_params::LabelPositions;
