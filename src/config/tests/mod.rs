@@ -1,11 +1,14 @@
 //! The configuration as users meet it: layers, messages, masking.
 
+mod bad_files;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
 
+use self::bad_files::BAD_FILES;
 use super::{AvailableMemory, Cli, Command, Config, DEFAULTS, ServeArgs, Sources};
 
 fn sources(file: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Sources {
@@ -222,148 +225,6 @@ fn a_missing_file_is_named() {
     let message = Sources::gather(flags).unwrap_err().to_string();
     assert!(message.starts_with("/nowhere/zarrd.toml: "), "{message}");
 }
-
-/// A file, and what the message about it must hold.
-const BAD_FILES: &[(&str, &[&str])] = &[
-    ("[server]\nlistne = 'x'", &["zarrd.toml:2", "`server.listne`", "did you mean `listen`?"]),
-    ("[servr]\nlisten = 'x'", &["zarrd.toml:1", "`servr`", "did you mean `server`?"]),
-    ("demmo = true", &["zarrd.toml:1", "`demmo`", "did you mean `demo`?"]),
-    ("[server]\nport = 1", &["`server.port`", "known here: listen"]),
-    ("[log]\nlevle = 'info'", &["zarrd.toml:2", "`log.levle`", "did you mean `level`?"]),
-    ("[log]\n\nformat = 'jsno'", &["zarrd.toml:3", "`log.format`", "did you mean `json`?"]),
-    ("[log]\nformat = 'xml'", &["expected one of text, json"]),
-    ("[log]\nlevel = 3", &["zarrd.toml:2", "`log.level`", "expected text, found a whole number"]),
-    ("[log]\nlevel = 'inof'", &["zarrd.toml:2", "`log.level`", "expected one of off"]),
-    ("[log]\nlevel = 'warn,zarrd=loud'", &["`log.level`"]),
-    ("[log]\nlevel = ''", &["`log.level`"]),
-    ("[server]\nlisten = 8000", &["zarrd.toml:2", "`server.listen`"]),
-    ("[server]\nlisten = '8000'", &["`server.listen`", "expected ADDRESS:PORT"]),
-    ("[server]\nlisten = '0.0.0.0:99999'", &["`server.listen`", "expected ADDRESS:PORT"]),
-    ("[server]\nidle_timeout = '30 parsecs'", &["`server.idle_timeout`", "such as \"30s\"", "found text"]),
-    ("[server]\nidle_timeout = 30", &["`server.idle_timeout`", "such as \"30s\"", "found a whole number"]),
-    ("[server]\nidle_timeout = -1", &["`server.idle_timeout`", "a negative number"]),
-    ("[server]\nidle_timeout = 1.5", &["`server.idle_timeout`", "with a fraction"]),
-    ("[server]\n\n\nidle_timeout = '0s'", &["zarrd.toml:4", "`server.idle_timeout`", "between 1s and 24h"]),
-    ("[server]\nfirst_byte_timeout = '0s'", &["`server.first_byte_timeout`"]),
-    ("[server]\nheader_timeout = '100000s'", &["`server.header_timeout`"]),
-    ("[server]\ndrain_timeout = '4294967296s'", &["`server.drain_timeout`"]),
-    ("[server]\nmax_connections = 0", &["`server.max_connections`"]),
-    ("[server]\nhttp1_buffer_size = 100", &["zarrd.toml:2", "`server.http1_buffer_size`", "between 8KiB"]),
-    ("[server]\nhttp2_max_streams = 0", &["zarrd.toml:2", "`server.http2_max_streams`"]),
-    ("[server]\ntrusted_proxies = ['proxy']", &["zarrd.toml:2", "`server.trusted_proxies`"]),
-    ("[server.tls]\ncertificate = 'a'", &["zarrd.toml:1", "`server.tls`", "`key` is missing"]),
-    ("[server.tls]\ncertificate = 'a'\nkey = '/nowhere'", &["zarrd.toml:2", "`server.tls.certificate`"]),
-    ("[http]\nbase_path = 'zarr'", &["zarrd.toml:2", "`http.base_path`"]),
-    ("[http]\nmax_headers = 0", &["zarrd.toml:2", "`http.max_headers`"]),
-    ("[server]\nworkers = 5000", &["`server.workers`", "between 0 and 1024"]),
-    ("[server]\nworkers = true", &["`server.workers`", "true or false"]),
-    ("[server]\nworkers = 1\nworkers = 2", &["zarrd.toml:3", "duplicate key"]),
-    ("[server\nworkers = 1", &["zarrd.toml:1"]),
-    ("server = 1", &["zarrd.toml:1", "`server`"]),
-    ("[[server]]\nlisten = 'x'", &["`server`"]),
-    ("[limits]\nmax_rank = 0", &["zarrd.toml:2", "`limits.max_rank`", "more than 0"]),
-    ("[limits]\nmax_chunk_size = 99999999999999999999", &["zarrd.toml:2"]),
-    ("[cache]\ndecoded_size = '1 gigabyte'", &["`cache.decoded_size`", "expected a size such as"]),
-    ("[http]\nmax_list_keys = 1001", &["zarrd.toml:2", "`http.max_list_keys`", "at most 1000"]),
-    ("[http.cors]\nallow_credentials = true", &["zarrd.toml:2", "`http.cors.allow_credentials`"]),
-    (
-        "[http.rate_limit]\nrequest_rate = 1\nrequest_burst = 0",
-        &["zarrd.toml:3", "`http.rate_limit.request_burst`"],
-    ),
-    ("[cpu]\nthreads = 100000", &["zarrd.toml:2", "`cpu.threads`", "between 0 and 1024"]),
-    (
-        "[log]\naudit_file = '/nowhere/at/all/audit.log'",
-        &["zarrd.toml:2", "`log.audit_file`", "cannot be opened"],
-    ),
-    ("[log]\naudit_file = ''", &["zarrd.toml:2", "`log.audit_file`", "cannot be opened"]),
-    ("[log]\naudit_file = '/tmp'", &["zarrd.toml:2", "`log.audit_file`", "cannot be opened"]),
-    (
-        "[mounts.a]\nurl = 'memory://'\noptions.writable = true",
-        &["zarrd.toml:3", "`mounts.a.options.writable`"],
-    ),
-    ("demo = 'yes'", &["`demo`"]),
-    ("[mounts.a]\nurll = 'memory://'", &["`mounts.a.urll`", "did you mean `url`?"]),
-    ("[mounts.a]\nwritable = true", &["zarrd.toml:1", "`mounts.a`", "`url` is missing"]),
-    ("[mounts.a]\nurl = ''", &["`mounts.a.url`", "is empty"]),
-    ("[mounts.a]\nurl = 5", &["`mounts.a.url`"]),
-    ("[mounts.a]\nurl = 'ftp://host/x'", &["`mounts.a.url`", "scheme"]),
-    ("[mounts.a]\nurl = 's3:///x'", &["`mounts.a.url`", "no bucket"]),
-    ("[mounts.a]\nurl = '/nowhere/at/all'", &["`mounts.a.url`", "/nowhere/at/all"]),
-    ("[mounts.a]\nurl = 'file:///nowhere/at/all'", &["`mounts.a.url`", "/nowhere/at/all"]),
-    ("[mounts.a]\nurl = '/proc/self/exe'", &["`mounts.a.url`", "neither a directory nor a zip file"]),
-    ("[mounts.a]\nurl = 'https://host/x?token=canary'", &["`mounts.a.url`", "neither query"]),
-    ("[mounts.a]\nurl = 's3://key:canary@bucket'", &["`mounts.a.url`", "credentials"]),
-    ("[mounts.a]\nurl = 'memory://'\nlisten = 8001", &["zarrd.toml:3", "`mounts.a.listen`"]),
-    ("[mounts.a]\nurl = 'memory://'\nlisten = 'here'", &["zarrd.toml:3", "expected ADDRESS:PORT"]),
-    (
-        "[server]\nlisten = '127.0.0.1:1'\n[mounts.a]\nurl = 'memory://'\nlisten = '127.0.0.1:1'",
-        &["zarrd.toml:5", "`mounts.a.listen`", "the server itself listens on 127.0.0.1:1 already"],
-    ),
-    (
-        "[mounts.a]\nurl = 'memory://'\nlisten = '[::1]:1'\n[mounts.b]\nurl = 'memory://'\nlisten = '[::1]:1'",
-        &["zarrd.toml:6", "`mounts.b.listen`", "the mount `a` listens on [::1]:1 already"],
-    ),
-    ("[mounts.a]\nurl = 'memory://'\nhosts = 'a.example'", &["zarrd.toml:3", "`mounts.a.hosts`"]),
-    (
-        "[mounts.a]\nurl = 'memory://'\nhosts = ['a.example:80']",
-        &["zarrd.toml:3", "`mounts.a.hosts`", "without scheme, port or path"],
-    ),
-    (
-        "[mounts.a]\nurl = 'memory://'\nhosts = ['a.example']\n[mounts.b]\nurl = 'memory://'\nhosts = ['A.Example']",
-        &["zarrd.toml:6", "`mounts.b.hosts`", "is the mount `a`'s already"],
-    ),
-    ("[mounts.'a/b']\nurl = 'memory://'", &["`mounts.a/b`", "a mount's name"]),
-    ("[mounts.'..']\nurl = 'memory://'", &["a mount's name"]),
-    ("[mounts.a]\nurl = '/tmp'\nwritable = true\n[mounts.b]\nurl = '/'", &["zarrd.toml:5", "overlap"]),
-    (
-        "[mounts.a]\nurl = 's3://b'\n[mounts.a.options]\nregio = 'x'",
-        &["zarrd.toml:4", "did you mean `region`?"],
-    ),
-    (
-        "[access]\nquery_token = true",
-        &["zarrd.toml:2", "`access.query_token`", "did you mean `query_tokens`?"],
-    ),
-    (
-        "[access.tokens.a]\nsha256 = 'canary'\ngrants = [{ mount = '*', scopes = ['read'] }]",
-        &["zarrd.toml:2", "`access.tokens.a.sha256`", "`zarrd token NAME`"],
-    ),
-    ("[access.tokens.a]\nsecret = 'canary'\ngrants = []", &["zarrd.toml:2", "`access.tokens.a.secret`"]),
-    ("[access.tokens.a]\nsha256 = 'x'\nexpires = 'soon'\ngrants = []", &["zarrd.toml:3", "expected a date"]),
-    (
-        "[access.signing_keys.k]\nsecret = 'canary'\ngrants = [{ mount = '*', scopes = ['read'] }]",
-        &["zarrd.toml:2", "`access.signing_keys.k.secret`", "32 characters"],
-    ),
-    (
-        "[access.s3_keys.k]\naccess_key_id = 'KEY'\nsecret_access_key = 'canary'\ngrants = [{ mount = '*', scopes = ['read'] }]",
-        &["zarrd.toml:3", "`access.s3_keys.k.secret_access_key`", "32 characters"],
-    ),
-    (
-        "[access.s3_keys.k]\naccess_key_id = 'a/b'\nsecret_access_key = 'canary'\ngrants = []",
-        &["zarrd.toml:2", "`access.s3_keys.k.access_key_id`", "3 to 128 letters"],
-    ),
-    (
-        "[access.issuers.i]\nissuer = 'i'\naudience = 'z'\nalgorithms = ['HS256']\ngrants = []",
-        &["zarrd.toml:4", "expected one of RS256"],
-    ),
-    (
-        "[access.issuers.i]\nissuer = 'i'\naudience = 'z'\nalgorithms = ['RS256']\njwks_path = '/nowhere'\n\
-         grants = [{ mount = '*', scopes = ['read'] }]",
-        &["zarrd.toml:5", "`access.issuers.i.jwks_path`", "cannot be read"],
-    ),
-    (
-        "[access.issuers.i]\nissuer = 'i'\naudience = 'z'\nalgorithms = ['RS256']\njwks_url = 'http://i.example'\n\
-         grants = [{ mount = 'none', scopes = ['read'] }]",
-        &["zarrd.toml:5", "`access.issuers.i.jwks_url`", "https://"],
-    ),
-    ("[mounts.a]\nurl = 'memory://'\nanonymous = ['reed']", &["zarrd.toml:3", "did you mean `read`?"]),
-    ("[mounts.a]\nurl = 'memory://'\nredirect = true", &["zarrd.toml:3", "`mounts.a.redirect`", "s3://"]),
-    (
-        "[mounts.a]\nurl = 's3://b'\nredirect_lifetime = '0s'",
-        &["zarrd.toml:3", "`mounts.a.redirect_lifetime`"],
-    ),
-    ("[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = ['canary']", &["zarrd.toml:3", "found a list"]),
-    ("[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = 'canary", &["zarrd.toml:3"]),
-];
 
 #[test]
 fn invalid_files_are_rejected_with_line_and_key() {
