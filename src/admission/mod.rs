@@ -336,11 +336,11 @@ impl Permit {
         self.gate.max_units(self.ask.class()).saturating_sub(covered)
     }
 
-    /// Ties the permit to a response's body. A response that is in memory as a whole ([`BufferedBytes`]) and is longer
-    /// than what was charged makes the permit grow first; if it cannot, the response is 503 or 413.
+    /// Ties the permit to a response's body. For a response that is in memory as a whole ([`BufferedBytes`]), the permit is
+    /// reduced to that: what the response was made of is gone. If the response is longer than what was charged and the
+    /// permit cannot grow, the response is 503 or 413.
     pub(crate) fn hold(mut self, mut response: Response) -> Response {
         if let Some(BufferedBytes(bytes)) = response.extensions_mut().remove()
-            && bytes > self.bytes
             && let Err(problem) = self.resize(bytes)
         {
             return problem.into_response();

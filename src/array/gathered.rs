@@ -33,11 +33,16 @@ pub(super) async fn read(
     let data_type = &plan.array().metadata().data_type;
     let item = data_type.element_bytes();
     let bytes = usize::try_from(plan.response_bytes()).map_err(|_too_long| ArrayError::Geometry)?;
-    let mut out = if data_type.is_variable() {
-        ElementsMut::variable(vec![0; bytes], plan.heap_limit())
-    } else {
-        ElementsMut::fixed(vec![0; bytes], item)
+    let (is_variable, heap_limit) = (data_type.is_variable(), plan.heap_limit());
+    let zeroed = move || {
+        if is_variable {
+            ElementsMut::variable(vec![0; bytes], heap_limit)
+        } else {
+            ElementsMut::fixed(vec![0; bytes], item)
+        }
     };
+    // A long one is made by the first long copy.
+    let mut out = (bytes as u64 <= INLINE_BYTES).then(zeroed);
     let together = (BOXES_BYTES / plan.array().decoded_bytes().max(1)).clamp(1, CONCURRENCY);
     let is_stored = |coords: &[u64]| snapshot.lookup_of(coords).value.is_some();
     let boxes = stream::iter(gather.boxes(plan.array(), is_stored)).map(|part| async move {
@@ -50,14 +55,18 @@ pub(super) async fn read(
     while let Some((part, elements)) = boxes.try_next().await? {
         let gather = Arc::clone(gather);
         let element_bytes = ELEMENT_BYTES.max(item as u64);
-        let is_short = gather.decoded().elements_in(&part).saturating_mul(element_bytes) <= INLINE_BYTES;
-        let copy = move || gather.decoded().copy(&part, &elements, item, &mut out).map(|()| out);
+        let work = gather.decoded().elements_in(&part).saturating_mul(element_bytes);
+        let is_short = work.saturating_add(elements.heap().len() as u64) <= INLINE_BYTES && out.is_some();
+        let copy = move || {
+            let mut out = out.unwrap_or_else(zeroed);
+            gather.decoded().copy(&part, &elements, item, &mut out).map(|()| out)
+        };
         let done = if is_short { copy() } else { reader.cpu.run(copy).await? };
-        out = done.map_err(|error| plan.assemble_error(error))?;
+        out = Some(done.map_err(|error| plan.assemble_error(error))?);
         copied += 1;
         if copied.is_multiple_of(BATCH) {
             tokio::task::yield_now().await;
         }
     }
-    Ok(out.freeze())
+    Ok(out.unwrap_or_else(zeroed).freeze())
 }

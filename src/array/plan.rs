@@ -10,7 +10,7 @@ use super::error::ArrayError;
 use super::gather_plan::{GatherPlan, boxes_bytes, points_bytes};
 use super::segments::{ResponseSegment, segments, whole_bytes};
 use super::sum_memory;
-use crate::chunk::{AssembleError, AxisPositions, Points, Subset};
+use crate::chunk::{AssembleError, AxisPositions, ChunkAxis, Points, Subset};
 use crate::reduce::{AxisReduction, Method, Reduction};
 
 /// Limits of one read. A request that exceeds one is 413 before anything is read.
@@ -125,6 +125,13 @@ impl Plan {
             Some((what, requested, limit)) => Err(ArrayError::TooLarge { what, requested, limit }),
             None => Ok(()),
         };
+        // The longest range along each dimension touches chunks of its own.
+        let longest = |(positions, axis): (&AxisPositions, &ChunkAxis)| {
+            positions.ranges().iter().map(|range| axis.touched(range).chunks).max().unwrap_or(0)
+        };
+        let of_axes = positions.iter().zip(array.decoded_axes()).enumerate();
+        let of_axes = of_axes.filter(|(axis, _)| !is_of_points(*axis)).map(|(_, along)| longest(along));
+        cost.chunks = of_axes.fold(1, |all: u128, chunks| all.saturating_mul(chunks.into()));
         check(&cost)?;
         let gather = GatherPlan::new(array, positions, points)?;
         let (chunks, touched) = gather.touched(array);

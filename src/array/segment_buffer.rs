@@ -91,7 +91,7 @@ impl SegmentBuffer {
             let mut elements = elements.unwrap_or_else(|| layout.zeroed());
             scatter(&loaded, &fill, &mut elements).map(|()| elements)
         };
-        let copied = if layout.items_bytes <= INLINE_BYTES {
+        let copied = if layout.items_bytes.saturating_add(heap_bytes(&layout, &loaded)) <= INLINE_BYTES {
             copy(loaded, elements)
         } else {
             // Elements of variable length are appended to one heap.
@@ -134,6 +134,16 @@ impl SegmentBuffer {
     pub(super) fn into_elements(self) -> Elements {
         self.elements.unwrap_or_else(|| self.layout.zeroed()).freeze()
     }
+}
+
+/// Bytes that loaded chunks have elements of variable length in. Without them they take no longer to copy than their items.
+fn heap_bytes(layout: &SegmentLayout, loaded: &[LoadedChunk]) -> usize {
+    if !layout.is_variable {
+        return 0;
+    }
+    let pieces = loaded.iter().flat_map(|chunk| &chunk.pieces);
+    let heaps = pieces.filter_map(|(elements, _)| Some(elements.as_ref()?.heap().len()));
+    heaps.fold(0, usize::saturating_add)
 }
 
 /// Copies each loaded chunk to its windows of the segment, and fills the windows of missing chunks.

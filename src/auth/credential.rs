@@ -171,7 +171,7 @@ impl Found {
                 "expires" if is_signed => &mut signed.expires,
                 "key" if is_signed => &mut signed.key,
                 "signature" if is_signed => &mut signed.signature,
-                "below" if is_signed => &mut signed.below,
+                "below" if is_signed && is_prefix(value) => &mut signed.below,
                 _ => {
                     push(&mut rest, pair);
                     continue;
@@ -194,6 +194,11 @@ impl Found {
         };
         Ok(Some(Self { credential, text, rest }))
     }
+}
+
+/// Whether the value of `below` is the prefix of a signature, as it is written: that of a picture is a colour.
+fn is_prefix(value: &str) -> bool {
+    value.is_empty() || value.ends_with('/') || value.ends_with("%2F") || value.ends_with("%2f")
 }
 
 /// The path and query of a URL without a credential in it: what the same page is for another caller.
@@ -298,6 +303,8 @@ mod tests {
             ("/a?key=1&expires=2&signature=3&x=y", BOTH, "signed 2 1 3 ", "/a?x=y"),
             ("/a?below=a%2Fb%2F&signature=", BOTH, "signed    a/b/", "/a"),
             ("/a?below=a+b%2Bc%2F&signature=", BOTH, "signed    a b+c/", "/a"),
+            ("/a?below=&signature=3&below=ff0000", BOTH, "signed   3 ", "/a?below=ff0000"),
+            ("/a?below=extend&below=b%2f&signature=3", BOTH, "signed   3 b/", "/a?below=extend"),
             ("http://host/a?token=x", BOTH, "bearer x", "http://host/a"),
         ] {
             assert_eq!(of(url, allowed), Ok((credential.to_owned(), left.to_owned())), "{url}");
@@ -306,6 +313,7 @@ mod tests {
             ("/a?token=x&token=x", CredentialError::Several),
             ("/a?token=x&signature=y", CredentialError::Several),
             ("/a?signature=x&signature=y", CredentialError::Several),
+            ("/a?below=b%2F&below=&signature=x", CredentialError::Several),
             ("/a?token=%ff", CredentialError::NotOne),
         ] {
             assert_eq!(of(url, BOTH), Err(error), "{url}");

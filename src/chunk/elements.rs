@@ -8,9 +8,9 @@ use std::borrow::Cow;
 
 use bytes::{Bytes, BytesMut};
 
-use super::CopyRegion;
 use super::copy::{copy_box, fill_box, locate_box, locate_places, place_box};
 use super::strided::{self, Dimension};
+use super::{AxisRange, CopyRegion};
 use crate::metadata::DataType;
 
 /// Bytes of a [`VarSlice`] among the items.
@@ -49,6 +49,9 @@ impl VarSlice {
         heap.get(start..start.saturating_add(self.length as usize)).unwrap_or_default()
     }
 }
+
+/// Items of more bytes are many.
+const MANY_BYTES: usize = 256 << 10;
 
 /// Decoded elements in C order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,6 +106,43 @@ impl Elements {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.items.len().saturating_add(self.heap.len())
+    }
+
+    /// Bytes of all elements, one after the other. Those that share bytes of the heap count each time. Of many elements of variable
+    /// length only the items count.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        let items = self.items.len() as u64;
+        if self.heap.is_empty() || self.items.len() > MANY_BYTES {
+            return items;
+        }
+        self.variable_elements().map(|element| element.len() as u64).fold(items, u64::saturating_add)
+    }
+
+    /// The same elements of `item_bytes` in pieces of up to this many bytes, or of one element that has more.
+    pub fn pieces(self, item_bytes: usize, most_bytes: usize) -> impl Iterator<Item = Self> {
+        let mut rest = self;
+        std::iter::from_fn(move || {
+            let bytes = rest.first_bytes(item_bytes.max(1), most_bytes);
+            let piece = rest.slice(0..bytes);
+            rest = rest.slice(bytes..rest.items.len());
+            (bytes > 0).then_some(piece)
+        })
+    }
+
+    /// Bytes of the items of the first elements that have up to this many bytes, and of one at least.
+    fn first_bytes(&self, item_bytes: usize, most_bytes: usize) -> usize {
+        let count = if self.heap.is_empty() {
+            most_bytes / item_bytes
+        } else {
+            let mut bytes = 0_usize;
+            let fits = |element: &&[u8]| {
+                bytes = bytes.saturating_add(element.len()).saturating_add(item_bytes);
+                bytes <= most_bytes
+            };
+            self.variable_elements().take_while(fits).count()
+        };
+        count.max(1).saturating_mul(item_bytes).min(self.items.len())
     }
 
     /// The elements of variable length, one after the other.
@@ -178,6 +218,8 @@ pub struct ElementsMut {
     /// `None` if elements are of a fixed size.
     heap: Option<Vec<u8>>,
     heap_limit: usize,
+    /// Bytes that elements which share bytes of the heap have more than the heap: written one after the other, they have these too.
+    shared_bytes: usize,
     item_bytes: usize,
 }
 
@@ -185,7 +227,7 @@ impl ElementsMut {
     /// Elements of a fixed size, with these initial items.
     #[must_use]
     pub fn fixed(items: Vec<u8>, item_bytes: usize) -> Self {
-        Self { items: Bytes::from(items).into(), heap: None, heap_limit: 0, item_bytes }
+        Self { items: Bytes::from(items).into(), heap: None, heap_limit: 0, shared_bytes: 0, item_bytes }
     }
 
     /// No elements yet, and memory for elements of a fixed size of this many bytes in all.
@@ -202,6 +244,7 @@ impl ElementsMut {
             items: Bytes::from(spans).into(),
             heap: Some(Vec::new()),
             heap_limit,
+            shared_bytes: 0,
             item_bytes: VAR_SLICE_BYTES,
         }
     }
@@ -268,11 +311,18 @@ impl ElementsMut {
         self.copy(dimensions, to_at, elements, window.out_offset())
     }
 
-    /// Fills the places of `window` with one element (for variable length: its bytes).
+    /// Fills the places of `window` with one element (for variable length: its bytes). All places share its bytes, and the limit
+    /// counts them for each.
     ///
     /// # Errors
     /// [`AssembleError`].
     pub fn fill(&mut self, element: &[u8], window: &CopyRegion) -> Result<(), AssembleError> {
+        if self.heap.is_some() {
+            let count = |range: &AxisRange| usize::try_from(range.count).unwrap_or(usize::MAX);
+            let places = window.ranges().map(count).fold(1, usize::saturating_mul);
+            let shared = element.len().saturating_mul(places.saturating_sub(1));
+            self.shared_bytes = self.shared_bytes.saturating_add(shared);
+        }
         let item = self.item(element)?;
         if fill_box(&item, window, &mut self.items) { Ok(()) } else { Err(AssembleError::Geometry) }
     }
@@ -281,7 +331,10 @@ impl ElementsMut {
     fn item<'a>(&mut self, element: &'a [u8]) -> Result<Cow<'a, [u8]>, AssembleError> {
         Ok(match &mut self.heap {
             None => Cow::Borrowed(element),
-            Some(heap) => Cow::Owned(push(heap, element, self.heap_limit)?.to_item().to_vec()),
+            Some(heap) => {
+                let limit = self.heap_limit.saturating_sub(self.shared_bytes);
+                Cow::Owned(push(heap, element, limit)?.to_item().to_vec())
+            }
         })
     }
 
@@ -300,7 +353,7 @@ impl ElementsMut {
             strided::copy(dimensions, self.item_bytes, (&mut self.items, to_at), (&from.items, from_at));
             return Ok(());
         };
-        let (items, limit) = (&mut self.items, self.heap_limit);
+        let (items, limit) = (&mut self.items, self.heap_limit.saturating_sub(self.shared_bytes));
         let mut outcome = Ok(());
         strided::for_each_pair(dimensions, (to_at, from_at), |to, from_at| {
             if outcome.is_err() {
@@ -396,6 +449,38 @@ mod tests {
         response.copy_from(&chunk, &[4], &window(3, 2, -1)).unwrap();
         let response = response.freeze();
         assert_eq!(response.variable_elements().collect::<Vec<_>>(), ["dé".as_bytes(), b"ccc", b"fill"]);
+    }
+
+    #[test]
+    fn pieces_have_all_elements_in_their_order_and_are_short() {
+        let lengths = |elements: Elements, item: usize, most: usize| {
+            let pieces: Vec<Elements> = elements.clone().pieces(item, most).collect();
+            let items: Vec<u8> = pieces.iter().flat_map(|piece| piece.items().to_vec()).collect();
+            assert_eq!(items, elements.items()[..]);
+            pieces.iter().map(|piece| piece.items().len() / item).collect::<Vec<_>>()
+        };
+        let numbers = || Elements::fixed(vec![7; 10].into());
+        assert_eq!(lengths(numbers(), 2, 6), [3, 2]);
+        assert_eq!(lengths(numbers(), 2, 1), [1; 5]);
+        assert_eq!(lengths(numbers(), 2, usize::MAX), [5]);
+        let some = || texts(&["a", "bbbbbbbb", "", "cc", "d"]);
+        assert_eq!(lengths(some(), VAR_SLICE_BYTES, 2 * VAR_SLICE_BYTES + 2), [1, 1, 2, 1]);
+        assert_eq!(lengths(some(), VAR_SLICE_BYTES, usize::MAX), [5]);
+        assert_eq!(lengths(Elements::default(), 2, 6), [0; 0]);
+    }
+
+    #[test]
+    fn the_limit_counts_a_text_for_each_of_the_places_that_it_fills() {
+        let filled = |bytes: usize, limit: u64| {
+            let mut out = ElementsMut::variable(vec![0; 3 * VAR_SLICE_BYTES], limit);
+            out.fill(&vec![b'x'; bytes], &window(0, 3, 1))?;
+            out.copy_from(&texts(&["ab"]), &[1], &window(0, 1, 1))?;
+            Ok(out.freeze().heap().len())
+        };
+        assert_eq!(filled(10, 32), Ok(12));
+        assert_eq!(filled(10, 31), Err(AssembleError::HeapTooLarge));
+        assert_eq!(filled(usize::from(u16::MAX), 1 << 17), Err(AssembleError::HeapTooLarge));
+        assert_eq!(filled(0, 2), Ok(2));
     }
 
     #[test]

@@ -24,6 +24,9 @@ const FREED_SEGMENTS: u64 = 4;
 /// Memory of a connection in the middle of the longest head. An idle one takes about 40 KiB.
 const CONNECTION_KIB: u64 = 160;
 
+/// A buffered response has at most one part of so many of the memory for responses in flight.
+const BUFFERED_PARTS: u64 = 4;
+
 /// The value of a budget that the server chooses.
 const AUTO: &str = "auto";
 
@@ -177,6 +180,13 @@ pub(super) fn resolve_auto(tree: &mut LocatedValue, memory: AvailableMemory) {
             tree.replace(&budget.key, ConfigValue::Integer(i64::try_from(bytes).unwrap_or(i64::MAX)));
         }
     }
+}
+
+/// Limits the size of a buffered response, which the elements that it is made of are held beside.
+pub(super) fn limit_buffered(config: &mut Config) {
+    let http = &mut config.http;
+    http.max_buffered_response_size =
+        http.max_buffered_response_size.min(http.inflight_size / BUFFERED_PARTS);
 }
 
 /// Memory of the disk cache, which is set aside only if there is one.

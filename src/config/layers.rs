@@ -79,6 +79,7 @@ impl Sources {
         let memory = budgets::apply_limit(&mut tree, self.memory);
         budgets::resolve_auto(&mut tree, memory);
         let mut config: Config = read(&tree).map_err(|error| mounts::explain_missing_url(error, &tree))?;
+        budgets::limit_buffered(&mut config);
         config.memory = memory;
         config.missing_directories = check(&config, &tree)?;
         budgets::check(&config, &tree)?;

@@ -68,6 +68,7 @@ pub struct HttpOptions {
     pub streamed_response_size: u64,
     /// Size of a response whose length depends on its elements (JSON, CSV, Arrow, text of variable length): it is buffered
     /// completely before it is sent. A longer one is 413. The same holds for responses and request bodies of `/v1/partial`.
+    /// It is at most a quarter of `inflight_size`.
     #[serde(with = "crate::units::size")]
     pub max_buffered_response_size: u64,
     /// How long a request waits to be admitted, which means until the responses in flight leave enough of `inflight_size`.

@@ -185,3 +185,59 @@ async fn a_short_text_of_many_values_is_refused_before_it_is_parsed() {
     let grown = peak(&server).saturating_sub(base);
     assert!(grown < MOST_BYTES, "{} MiB more", grown >> 20);
 }
+
+#[tokio::test]
+async fn a_long_text_that_fills_many_elements_is_refused_before_it_is_repeated() {
+    const ELEMENTS: u64 = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let group = json!({ "zarr_format": 3, "node_type": "group" });
+    write(folder.path(), "g/zarr.json", group.to_string().as_bytes());
+    let array = |shape: &[u64], names: &[&str], fill: String| {
+        json!({
+            "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "string", "fill_value": fill,
+            "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": shape } },
+            "chunk_key_encoding": { "name": "default" }, "codecs": [{ "name": "vlen-utf8" }],
+            "dimension_names": names,
+        })
+    };
+    let long = "x".repeat(32 << 10);
+    for (name, shape, names, fill) in [
+        ("place", &[ELEMENTS][..], &["place"][..], &*long),
+        ("at_places", &[ELEMENTS, 1], &["place", "z"], ""),
+        // The name is in each line of the text of DAP.
+        ("lines", &[ELEMENTS, 2], &["y", "x"], &long),
+    ] {
+        let document = array(shape, names, fill.to_owned());
+        write(folder.path(), &format!("g/{name}/zarr.json"), document.to_string().as_bytes());
+    }
+    let server = Running::of(zarrd(&["serve", &format!("m={}", folder.path().display())]));
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::new();
+    let ask = async |path: &str| {
+        let url = format!("http://{}/{path}", server.address);
+        client.get(url).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(ask("v1/data/m/g/place?slice=7&format=json").await, 200);
+    let base = peak(&server);
+    for path in [
+        "v1/data/m/g/place?format=json",
+        "v1/data/m/g/place?format=csv",
+        "v1/data/m/g/place?format=bytes",
+        "v1/data/m/g/place?format=arrow",
+        "v1/data/m/g/place?format=nc",
+        "v1/data/m/g/place?isel.place=0,3,0:1000000&format=json",
+        "v1/data/m/g/at_places?coords=1&format=csv",
+        "v1/data/m/g/at_places?coords=1&format=parquet",
+        "v1/data/m/g/at_places?sel.place=x&format=json",
+        "dap/m/g/place.dods",
+        "dap/m/g/place.ascii",
+        "dap/m/g/place.dap",
+        "dap/m/g/lines.ascii",
+    ] {
+        let status = ask(path).await;
+        assert_eq!(status, 413, "{path}");
+        let grown = peak(&server).saturating_sub(base);
+        assert!(grown < 2 * MOST_BYTES, "{path}: {} MiB more", grown >> 20);
+    }
+    assert_eq!(ask("v1/data/m/g/place?slice=7&format=json").await, 200);
+}

@@ -34,6 +34,10 @@ const NODES: usize = 50;
 const CHUNKS: usize = 200;
 /// Labels of a coordinate.
 const LABELS: u32 = 50_000;
+/// Texts of an array.
+const TEXTS: u32 = 50_000;
+/// Rows and columns of an array.
+const WIDE: usize = 400_000;
 /// Keys of one request.
 const KEYS: usize = 1000;
 
@@ -294,6 +298,20 @@ async fn store() -> SharedStore {
     put(&store, "label/zarr.json", labels.to_string()).await;
     let numbers: Vec<u8> = (0..LABELS).flat_map(|number| f64::from(number).to_le_bytes()).collect();
     put(&store, "label/c/0", numbers).await;
+
+    // Many texts.
+    let texts = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [TEXTS], "data_type": "string", "fill_value": "",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [TEXTS]}},
+        "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "vlen-utf8"}],
+    });
+    put(&store, "texts/zarr.json", texts.to_string()).await;
+    let text = "text \u{e9} ".repeat(8);
+    let one = [&u32::try_from(text.len()).unwrap().to_le_bytes()[..], text.as_bytes()].concat();
+    put(&store, "texts/c/0", [&TEXTS.to_le_bytes()[..], &one.repeat(TEXTS as usize)].concat()).await;
+    // Of many rows and columns without elements.
+    put(&store, "wide/zarr.json", Array::of(&[WIDE, WIDE]).chunks(&[1000, 1000]).document().1.to_string())
+        .await;
     store
 }
 
@@ -317,10 +335,26 @@ fn values(route: &str, parameter: &str) -> &'static [&'static str] {
             "b?format=nc",
             "map/b?format=tiff",
             "b?coords=1",
+            "texts?format=json",
+            "texts?format=nc",
+            "texts?coords=1&format=csv",
+            "wide?slice=:,0:0&format=json",
+            "wide?slice=0:0,:&format=csv",
         ],
-        ("path", dap) if dap.starts_with("/dap/") => {
-            &["b.dds", "b.das", "b.dods", "b.ascii", "g.dods", "g.info", "b.dmr", "b.dap", "g.dap"]
-        }
+        ("path", dap) if dap.starts_with("/dap/") => &[
+            "b.dds",
+            "b.das",
+            "b.dods",
+            "b.ascii",
+            "g.dods",
+            "g.info",
+            "b.dmr",
+            "b.dap",
+            "g.dap",
+            "texts.ascii",
+            "texts.dods",
+            "texts.dap",
+        ],
         ("path", stats) if stats.starts_with("/v1/stats/") => {
             &["a", "b?histogram=64&percentiles=1,99", "old/a", "shards"]
         }

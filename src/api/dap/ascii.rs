@@ -39,14 +39,21 @@ pub(super) async fn ascii(
         let mut table = AsciiTable::new(&source.name, &array.shape);
         let Some(encoding) = array.encoding.clone() else {
             let texts = read_texts(engine, snapshot, limit, &trace).await?;
-            table.texts(&texts, &mut text);
-            table.finish(&mut text);
-            check_texts(text.len() as u64, limit)?;
+            let bytes = texts.memory_bytes().max(text.len() as u64);
+            let write = move || {
+                for one in texts.iter() {
+                    table.text(one, &mut text);
+                    check_texts(text.len() as u64, limit)?;
+                }
+                table.finish(&mut text);
+                Ok::<_, ExportError>(text)
+            };
+            text = engine.cpu.run_or_inline(bytes, write).await??;
             continue;
         };
         let mut elements = engine.reader.elements(snapshot, 0..plan.response_bytes(), &trace);
         while let Some(part) = elements.try_next().await? {
-            let encoding = encoding.clone();
+            let (encoding, bytes) = (encoding.clone(), part.total_bytes().max(text.len() as u64));
             let write = move || {
                 let mut values = Vec::new();
                 for some in part.items().chunks(encoding.element_bytes().saturating_mul(ELEMENTS)) {
@@ -57,9 +64,10 @@ pub(super) async fn ascii(
                 }
                 Ok::<_, ExportError>((table, text))
             };
-            (table, text) = engine.cpu.run(write).await??;
+            (table, text) = engine.cpu.run_or_inline(bytes, write).await??;
         }
         table.finish(&mut text);
     }
+    check_texts(text.len() as u64, limit)?;
     Ok(text)
 }

@@ -181,10 +181,11 @@ async fn body(
             if !is_scalar {
                 body.push_bytes(&length);
             }
-            let written = state.engine.cpu.run(move || xdr_texts(&texts)).await?;
+            let written =
+                state.engine.cpu.run_or_inline(texts.memory_bytes(), move || xdr_texts(&texts)).await?;
             text_bytes = text_bytes.saturating_add(written.len() as u64);
             check_texts(text_bytes, text_limit)?;
-            body.push_bytes(&written);
+            body.push_long(written.into());
             continue;
         };
         let are_bytes = encoding.external() == ExternalType::UByte;
@@ -212,5 +213,7 @@ fn xdr_texts(texts: &ExportedTexts) -> Vec<u8> {
         let length = out.len().next_multiple_of(4);
         out.resize(length, 0);
     }
+    // The unused capacity would stay in memory until the client has received everything.
+    out.shrink_to_fit();
     out
 }

@@ -34,7 +34,9 @@ pub(super) fn put_dap4_description(headers: &mut HeaderMap, description: HeaderV
 }
 
 /// A text and its version, which takes time to derive from a long one: call this on the compute pool.
-pub(super) fn with_version(text: String) -> (String, Version) {
+pub(super) fn with_version(mut text: String) -> (String, Version) {
+    // The unused capacity would stay in memory until the client has received everything.
+    text.shrink_to_fit();
     let version = Version::from_text(text.as_bytes());
     (text, version)
 }

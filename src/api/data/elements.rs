@@ -18,6 +18,7 @@ use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use http_body::Body as _;
 use serde_json::Value;
 
+use super::buffered::BufferedElements;
 use super::cacheable::{Cacheable, Worth};
 use super::elements_reduction::ElementsReduction;
 use super::error::ElementsError;
@@ -26,7 +27,7 @@ use super::rendering::{Rendering, contents_of};
 use super::repeated::{is_partial_or_conditional, is_repeated};
 use super::slice_version::SliceVersion;
 use super::too_large::Broken;
-use crate::admission::{AdmissionRequest, Permit};
+use crate::admission::{AdmissionRequest, BufferedBytes, Permit};
 use crate::api::label_params::LabelPositions;
 use crate::api::text_memory::TextMemory;
 use crate::array::{
@@ -51,6 +52,8 @@ use crate::{chunk, render};
 
 /// Maximum number of attempts for a response whose chunks change while it starts.
 const TRIES: usize = 3;
+/// Elements of more bytes are sent behind their preamble, and not copied to it. No longer response is cached.
+const JOINED_BYTES: usize = 8 << 20;
 
 /// A request for a subset of an array in a format.
 pub(crate) struct ElementsRequest {
@@ -308,17 +311,26 @@ impl ElementsRequest {
         broken.problem(error, suggestions)
     }
 
-    /// The memory in bytes of a response in flight: the band that is sent and the next one, or the whole text, or all of what is
-    /// collected to be cached. Elements that are reduced come on top. `limit` is the most bytes of a text.
+    /// The memory in bytes of a response in flight: the band that is sent and the next one, or the whole text and what it is made of,
+    /// or all of what is collected to be cached. Elements that are reduced come on top. `limit` is the most bytes of a text.
     fn memory_bytes(&self, plan: &Plan, is_collected: bool, limit: u64) -> u64 {
-        let response = match self.contents.max_output_bytes(self.rendering.style.format) {
+        let (format, all) = (self.rendering.style.format, plan.response_bytes());
+        let bands = all.min(plan.segment_bytes().saturating_mul(2));
+        let (response, elements) = match self.contents.max_output_bytes(format) {
             // What is over the limit is refused as soon as it is begun.
-            Some(whole) => whole.min(limit),
-            None if is_collected => plan.response_bytes(),
-            None => plan.response_bytes().min(plan.segment_bytes().saturating_mul(2)),
+            Some(whole) => {
+                let bands_of_texts = if bands > plan.segment_bytes() { 2 } else { 1 };
+                let is_variable = self.array.metadata().data_type.is_variable();
+                let texts =
+                    if is_variable { plan.heap_limit().min(limit).saturating_mul(bands_of_texts) } else { 0 };
+                let converted = BufferedElements::converted_bytes(format, bands);
+                (whole.min(limit).saturating_add(bands).saturating_add(texts), converted)
+            }
+            None if is_collected => (all, all),
+            None => (bands, bands),
         };
         // What was decoded is held beside what it was decoded from.
-        let decoded = if self.conversion.is_copy() { self.conversion.converted_bytes(response) } else { 0 };
+        let decoded = if self.conversion.is_copy() { self.conversion.converted_bytes(elements) } else { 0 };
         response.saturating_add(decoded).saturating_add(plan.reduced_source_bytes())
     }
 
@@ -473,11 +485,16 @@ impl ElementsRequest {
         // The preamble is sent together with the first elements, which are decoded before the head: one write suffices.
         let mut elements = elements;
         stream::once(async move {
-            let mut first = BytesMut::from(preamble);
-            if let Some(part) = elements.try_next().await? {
+            let part = elements.try_next().await?.unwrap_or_default();
+            let begun = if part.len() <= JOINED_BYTES {
+                let mut first = BytesMut::from(preamble);
                 first.extend_from_slice(&part);
-            }
-            Ok::<_, ArrayError>(stream::once(async move { Ok(first.freeze()) }).chain(elements))
+                [first.freeze(), Bytes::new()]
+            } else {
+                [preamble, part]
+            };
+            let begun = begun.into_iter().filter(|bytes| !bytes.is_empty());
+            Ok::<_, ArrayError>(stream::iter(begun.map(Ok)).chain(elements))
         })
         .try_flatten()
         .boxed()
@@ -502,13 +519,13 @@ impl ElementsRequest {
             .and_then(move |part| {
                 let (cpu, conversion, part) = (cpu.clone(), Arc::clone(&conversion), part.into_items());
                 let trace = Arc::clone(&timed);
-                let start = at;
-                at += conversion.converted_bytes(part.len() as u64);
+                let (start, bytes) = (at, part.len() as u64);
+                at += conversion.converted_bytes(bytes);
                 let wanted = wanted.clone();
                 async move {
                     let begun = Instant::now();
-                    let part =
-                        cpu.run(move || conversion.try_convert(part)).await?.map_err(ArrayError::Cast)?;
+                    let convert = move || conversion.try_convert(part);
+                    let part = cpu.run_or_inline(bytes, convert).await?.map_err(ArrayError::Cast)?;
                     trace.add_encode_time(begun);
                     let within =
                         |place: u64| usize::try_from(place.saturating_sub(start)).unwrap_or(usize::MAX);
@@ -525,45 +542,21 @@ impl ElementsRequest {
         state: &AppState,
         method: &Method,
         snapshot: Snapshot,
-        mut writer: Box<dyn Writer>,
+        writer: Box<dyn Writer>,
         trace: &Arc<ReadContext>,
         limit: u64,
     ) -> Result<(Response, Option<Bytes>), ElementsError> {
-        let mut text = Vec::new();
-        let bytes = snapshot.plan().response_bytes();
-        let mut elements = state.engine.reader.elements(snapshot, 0..bytes, trace);
-        while let Some(part) = elements.try_next().await? {
-            let (conversion, begun) = (Arc::clone(&self.conversion), Instant::now());
-            let written = state.engine.cpu.run(move || {
-                let part = part.map_items(|items| conversion.try_convert(items)).map_err(ArrayError::Cast)?;
-                writer.write(&part, &mut text)?;
-                Ok::<_, ElementsError>((writer, text))
-            });
-            (writer, text) = written.await.map_err(ArrayError::from)??;
-            trace.add_encode_time(begun);
-            check_length(&text, limit)?;
-        }
-        let begun = Instant::now();
-        let finished = state.engine.cpu.run(move || {
-            writer.finish(&mut text)?;
-            // The unused capacity would stay in memory until the client has received everything.
-            text.shrink_to_fit();
-            Ok::<_, RenderError>(text)
-        });
-        let text = finished.await.map_err(ArrayError::from)??;
-        trace.add_encode_time(begun);
-        check_length(&text, limit)?;
-        let length = HeaderValue::from(text.len());
+        let (engine, format) = (&*state.engine, self.rendering.style.format);
+        let buffered = BufferedElements { engine, conversion: &self.conversion, format, limit };
+        let text = buffered.write(snapshot, writer, trace).await?;
+        let length = text.len();
         let whole = (*method != Method::HEAD).then(|| Bytes::from(text));
         let mut answer = whole.clone().map_or_else(Body::empty, Body::from).into_response();
-        answer.headers_mut().insert(header::CONTENT_LENGTH, length);
+        if whole.is_some() {
+            BufferedBytes::put(length as u64, answer.extensions_mut());
+        }
+        answer.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
         answer.headers_mut().insert(header::CONTENT_TYPE, self.rendering.media_type());
         Ok((answer, whole))
     }
-}
-
-/// Rejects a response that has grown over the limit.
-fn check_length(text: &[u8], limit: u64) -> Result<(), RenderError> {
-    let bytes = text.len() as u64;
-    if bytes > limit { Err(RenderError::TooLarge { bytes, limit }) } else { Ok(()) }
 }

@@ -2,6 +2,7 @@
 
 mod append;
 mod axis_query;
+mod buffered;
 mod cacheable;
 pub(crate) mod categorical;
 pub(crate) mod elements;

@@ -15,8 +15,10 @@ use crate::services::engine::ArrayEngine;
 
 /// A part of a response.
 enum ExportPart {
-    /// Bytes that are known.
-    Bytes(BytesMut),
+    /// Few bytes, to which those that follow are appended.
+    Short(BytesMut),
+    /// Many bytes, which are not copied.
+    Long(Bytes),
     /// Elements that are read and encoded.
     Elements { snapshot: Snapshot, steps: Arc<ElementSteps> },
 }
@@ -57,7 +59,8 @@ impl ElementSteps {
 impl ExportPart {
     fn bytes(&self) -> u64 {
         match self {
-            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Short(bytes) => bytes.len() as u64,
+            Self::Long(bytes) => bytes.len() as u64,
             Self::Elements { snapshot, steps } => steps.written_bytes(snapshot.plan().response_bytes()),
         }
     }
@@ -70,13 +73,18 @@ pub(crate) struct ExportBody {
 }
 
 impl ExportBody {
-    /// Appends bytes.
+    /// Appends few bytes.
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         match self.parts.last_mut() {
-            Some(ExportPart::Bytes(last)) => last.extend_from_slice(bytes),
+            Some(ExportPart::Short(last)) => last.extend_from_slice(bytes),
             _ if bytes.is_empty() => {}
-            _ => self.parts.push(ExportPart::Bytes(BytesMut::from(bytes))),
+            _ => self.parts.push(ExportPart::Short(BytesMut::from(bytes))),
         }
+    }
+
+    /// Appends bytes, which may be many.
+    pub(crate) fn push_long(&mut self, bytes: Bytes) {
+        self.parts.push(ExportPart::Long(bytes));
     }
 
     /// Appends elements as they are stored.
@@ -120,16 +128,19 @@ impl ExportBody {
         let (engine, trace) = (engine.clone(), Arc::clone(trace));
         stream::iter(ranged)
             .flat_map(move |(part, within)| match part {
-                ExportPart::Bytes(bytes) => {
-                    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-                    let (start, end) = (place(within.start), place(within.end));
-                    let bytes = bytes.freeze().slice(start..end);
-                    stream::once(std::future::ready(Ok(bytes))).boxed()
-                }
+                ExportPart::Short(bytes) => ranged_bytes(&bytes.freeze(), &within),
+                ExportPart::Long(bytes) => ranged_bytes(&bytes, &within),
                 ExportPart::Elements { snapshot, steps } => written(&engine, snapshot, steps, within, &trace),
             })
             .boxed()
     }
+}
+
+/// A byte range of bytes.
+fn ranged_bytes(bytes: &Bytes, within: &Range<u64>) -> BoxStream<'static, Result<Bytes, ExportError>> {
+    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+    let bytes = bytes.slice(place(within.start)..place(within.end));
+    stream::once(std::future::ready(Ok(bytes))).boxed()
 }
 
 /// A byte range of elements as they are sent. It may start and end within a value; whole elements are encoded.
@@ -152,11 +163,15 @@ fn written(
         .and_then(move |part| {
             let (cpu, steps, items) = (cpu.clone(), Arc::clone(&steps), part.into_items());
             let (trace, wanted, start) = (Arc::clone(&timed), wanted.clone(), at);
-            at += steps.written_bytes(items.len() as u64);
+            let bytes = items.len() as u64;
+            at += steps.written_bytes(bytes);
             async move {
                 let begun = Instant::now();
-                let part =
-                    if steps.are_identity() { items } else { cpu.run(move || steps.apply(items)).await?? };
+                let part = if steps.are_identity() {
+                    items
+                } else {
+                    cpu.run_or_inline(bytes, move || steps.apply(items)).await??
+                };
                 trace.add_encode_time(begun);
                 let within = |place: u64| usize::try_from(place.saturating_sub(start)).unwrap_or(usize::MAX);
                 let length = part.len();

@@ -184,7 +184,7 @@ impl NetcdfRequest {
                     (VariableEncoding::Numbers(encoding), _) => {
                         body.push_decoded(snapshot, decoding, encoding.clone());
                     }
-                    (_, Some(texts)) => body.push_bytes(&texts.cells(place.cell_bytes)),
+                    (_, Some(texts)) => body.push_long(texts.cells(place.cell_bytes).into()),
                     (_, None) => return Err(DatasetError::ElementCount),
                 }
                 body.push_bytes(&place.padding);

@@ -1,12 +1,13 @@
 //! A response of known length from its parts: ranges, HEAD, and the first elements before the head.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::BytesMut;
-use futures::TryStreamExt;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
 
 use super::body::ExportBody;
@@ -21,7 +22,7 @@ use crate::services::engine::ArrayEngine;
 use crate::store::{ByteRange, Version};
 use crate::units::hexadecimal::digest_tag;
 
-/// A head shorter than this is sent together with the first elements after it.
+/// A description shorter than this is sent together with the elements behind it, if they are short too.
 const SHORT_BYTES: usize = 256 << 10;
 /// Bytes that a stored chunk takes in a snapshot, about.
 const CHUNK_BYTES: u64 = 400;
@@ -138,9 +139,13 @@ pub(crate) async fn respond(
         // Elements follow the description; a failure to decode the first of them still has a status.
         if (first.len() as u64) < length && first.len() < SHORT_BYTES {
             let next = parts.try_next().await?.unwrap_or_default();
-            let mut joined = BytesMut::from(first);
-            joined.extend_from_slice(&next);
-            first = joined.freeze();
+            if next.len() < SHORT_BYTES {
+                let mut joined = BytesMut::from(first);
+                joined.extend_from_slice(&next);
+                first = joined.freeze();
+            } else {
+                parts = stream::once(ready(Ok(next))).chain(parts).boxed();
+            }
         }
         *answer.body_mut() = content_length_body::<ExportError>(first, parts, length);
     }

@@ -24,9 +24,9 @@ pub(crate) async fn read_texts(
     let mut elements = engine.reader.elements(snapshot, 0..bytes, trace);
     let mut texts = ExportedTexts::default();
     while let Some(part) = elements.try_next().await? {
-        let data_type = data_type.clone();
+        let (data_type, bytes) = (data_type.clone(), part.total_bytes().max(texts.memory_bytes()));
         let append = move || texts.append(&data_type, &part).map(|()| texts);
-        texts = engine.cpu.run(append).await??;
+        texts = engine.cpu.run_or_inline(bytes, append).await??;
         check_texts(texts.memory_bytes(), limit_bytes)?;
     }
     Ok(texts)

@@ -29,11 +29,18 @@ pub(crate) async fn read_reduced(
         None => Bytes::new(),
         Some(first) if first.len() as u64 == bytes => first,
         Some(first) => {
-            let mut items = Vec::with_capacity(usize::try_from(bytes).unwrap_or_default());
-            items.extend_from_slice(&first);
-            drop(first);
-            while let Some(part) = parts.try_next().await? {
-                items.extend_from_slice(&part);
+            let mut items = Vec::new();
+            let mut next = Some(first);
+            while let Some(part) = next {
+                let append = move || {
+                    items.reserve_exact(
+                        usize::try_from(bytes).unwrap_or_default().saturating_sub(items.len()),
+                    );
+                    items.extend_from_slice(&part);
+                    items
+                };
+                items = state.engine.cpu.run(append).await?;
+                next = parts.try_next().await?;
             }
             items.into()
         }

@@ -20,7 +20,11 @@ const OF_SIGNATURES = ["expires", "key", "signature", "below"];
 function splitQuery() {
   const pairs = location.search.slice(1).split("&").filter(Boolean);
   const isSigned = pairs.some((pair) => pair.startsWith("signature="));
-  const isOfSignature = (/** @type {string} */ pair) => isSigned && OF_SIGNATURES.includes(pair.split("=")[0]);
+  const isOfSignature = (/** @type {string} */ pair) => {
+    const [name, value = ""] = pair.split("=");
+    // The prefix of a signature is empty or ends in a slash; that of a picture is a colour.
+    return isSigned && OF_SIGNATURES.includes(name) && (name !== "below" || /^$|(\/|%2f)$/i.test(value));
+  };
   return { signature: pairs.filter(isOfSignature).join("&"), words: pairs.filter((pair) => !isOfSignature(pair)).join("&") };
 }
 

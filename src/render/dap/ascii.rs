@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::name::dap_name;
-use crate::render::dataset::{ElementEncoding, ExportedTexts};
+use crate::render::dataset::ElementEncoding;
 
 /// Writes the values of one array: its name and the indices of a row, then the values of the row.
 #[derive(Debug)]
@@ -35,12 +35,10 @@ impl AsciiTable {
         }
     }
 
-    /// Appends texts.
-    pub fn texts(&mut self, texts: &ExportedTexts, out: &mut String) {
-        for text in texts.iter() {
-            let text = String::from_utf8_lossy(text);
-            self.value(&format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")), out);
-        }
+    /// Appends a text.
+    pub fn text(&mut self, text: &[u8], out: &mut String) {
+        let text = String::from_utf8_lossy(text);
+        self.value(&format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")), out);
     }
 
     fn value(&mut self, text: &str, out: &mut String) {

@@ -64,9 +64,12 @@ impl ExportedTexts {
     /// The texts.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        let spans: Vec<(usize, usize)> = starts.zip(self.ends.iter().copied()).collect();
-        spans.into_iter().map(|(start, end)| self.bytes.get(start..end).unwrap_or_default())
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let text = self.bytes.get(start..end).unwrap_or_default();
+            start = end;
+            text
+        })
     }
 
     /// Bytes of the longest text.

@@ -52,10 +52,10 @@ impl TableOptions {
     /// The most bytes of a row of these columns, about; of elements of variable length those of empty ones.
     #[must_use]
     pub fn row_bytes(self, columns: &[TableColumn]) -> u64 {
-        let is_text = self.format.is_text();
-        let cell = |column: &TableColumn| {
-            let element = column.data_type.element_bytes() as u64;
-            if is_text { column.max_bytes() } else { element.saturating_add(CELL_BYTES) }
+        let cell = |column: &TableColumn| match self.format.name {
+            "json" => column.max_named_bytes(),
+            "csv" => column.max_bytes(),
+            _ => (column.data_type.element_bytes() as u64).saturating_add(CELL_BYTES),
         };
         columns.iter().map(cell).fold(1, u64::saturating_add)
     }

@@ -4,6 +4,9 @@ use crate::chunk::{AxisRange, Elements};
 use crate::metadata::DataType;
 use crate::render::json::max_text_bytes;
 
+/// The most bytes of what separates a cell from others, and from its name.
+const BETWEEN_BYTES: u64 = 8;
+
 /// A column of a table.
 #[derive(Clone, Debug)]
 pub struct TableColumn {
@@ -85,12 +88,20 @@ impl TableColumn {
         once.saturating_mul((rows / (*count).max(1)).into())
     }
 
-    /// The most bytes of a cell with its name, about; of texts of variable length those of an empty one.
+    /// The most bytes of a cell in CSV, about; of texts of variable length those of an empty one.
     #[must_use]
     pub fn max_bytes(&self) -> u64 {
-        // Quotes are written twice in CSV, and a character of a name takes up to six bytes in JSON.
+        // Quotes are written twice, which numbers have none of.
+        let times = if DataType::NUMPY_REALS.contains(&self.data_type) { 1 } else { 2 };
+        max_text_bytes(&self.data_type).saturating_mul(times).saturating_add(BETWEEN_BYTES)
+    }
+
+    /// The most bytes of a cell with its name in JSON, about.
+    #[must_use]
+    pub fn max_named_bytes(&self) -> u64 {
+        // A character of a name takes up to six bytes.
         let name = (self.name.len() as u64).saturating_mul(6);
-        max_text_bytes(&self.data_type).saturating_mul(2).saturating_add(name).saturating_add(8)
+        self.max_bytes().saturating_add(name)
     }
 }
 

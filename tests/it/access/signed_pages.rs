@@ -151,3 +151,16 @@ async fn redirects_and_errors_of_a_page_opened_by_a_signed_url_keep_the_signatur
     let link = values(&html, "href").into_iter().find(|link| link.starts_with("/view/m/g/deep%20x/v"));
     page(&server, &link.unwrap()).await;
 }
+
+#[tokio::test]
+async fn the_colour_below_the_range_is_no_prefix_of_a_signature() {
+    let (server, signature) = (deep().await, signature());
+    let words = "range=5,6&below=ff0000&above=00ff00";
+    let picture = format!("/v1/image/m/g/deep%20x/v?{words}&{signature}");
+    let html = page(&server, &format!("/view/m/g/deep%20x/v?{signature}&{words}")).await;
+    let links: Vec<String> = values(&html, "src");
+    assert!(links.iter().any(|link| link.contains("below=ff0000") && link.contains(&signature)), "{links:?}");
+    for url in links.into_iter().filter(|link| link.starts_with("/v1/")).chain([picture]) {
+        assert_eq!(open(&server, &url).await.status, 200, "{url}");
+    }
+}

@@ -20,22 +20,26 @@ const BAND_BYTES: u64 = 1 << 20;
 
 async fn server() -> Server {
     let store = memory();
-    let array = |length: u64, chunk: u64| {
+    let array_of = |shape: &[u64], chunk: &[u64]| {
         json!({
-            "zarr_format": 3, "node_type": "array", "shape": [length], "data_type": "uint8", "fill_value": 7,
-            "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [chunk] } },
+            "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 7,
+            "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": chunk } },
             "chunk_key_encoding": { "name": "default" }, "codecs": [{ "name": "bytes" }],
         })
         .to_string()
     };
+    let array = |length: u64, chunk: u64| array_of(&[length], &[chunk]);
     put(&store, "long/zarr.json", array(LONG, BAND_BYTES)).await;
     put(&store, "tiny/zarr.json", array(16, 16)).await;
     put(&store, "tiny/c/0", vec![1; 16]).await;
     put(&store, "small", "0123456789").await;
     Array::of(&[2, 3]).store(&store, "numbers").await;
     put(&store, "group/zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
-    put(&store, "group/x/zarr.json", named(&array(16, 16))).await;
+    put(&store, "group/x/zarr.json", named(&array(16, 16), &["x"])).await;
     put(&store, "group/x/c/0", vec![1; 16]).await;
+    put(&store, "group/place/zarr.json", named(&texts(), &["place"])).await;
+    put(&store, "group/place/c/0", two_texts("ab", "c")).await;
+    put(&store, "group/at_places/zarr.json", named(&array_of(&[2, 3], &[2, 3]), &["place", "z"])).await;
     put(&store, "texts/zarr.json", texts()).await;
     put(&store, "texts/c/0", two_texts("ab", "c")).await;
     put(&store, "long_texts/zarr.json", texts()).await;
@@ -51,10 +55,10 @@ async fn server() -> Server {
     builder.finish()
 }
 
-/// The metadata of an array with the dimension `x`.
-fn named(metadata: &str) -> String {
+/// The metadata of an array with names of its dimensions.
+fn named(metadata: &str, dimensions: &[&str]) -> String {
     let mut metadata: serde_json::Value = serde_json::from_str(metadata).unwrap();
-    metadata["dimension_names"] = json!(["x"]);
+    metadata["dimension_names"] = json!(dimensions);
     metadata.to_string()
 }
 
@@ -137,11 +141,15 @@ async fn slow_readers_of_long_slices_do_not_block_small_responses() {
             "/v1/data/m/group/x?coords=1&format=json",
             "/v1/data/m/group/x?coords=1&format=arrow",
             "/v1/data/m/group/x?coords=1&format=parquet",
+            "/v1/data/m/group/at_places?coords=1&format=csv",
+            "/v1/data/m/group/at_places?coords=1&format=json",
+            "/v1/data/m/group/at_places?coords=1&format=parquet",
             "/v1/data/m/group/x?format=nc",
             "/dap/m/numbers.ascii",
             "/dap/m/numbers.dods",
             "/dap/m/texts.ascii",
             "/dap/m/texts.dods",
+            "/dap/m/texts.dap",
             "/v1/stats/m/numbers",
         ] {
             let request = Request::builder().uri(url).body(Body::empty()).unwrap();
@@ -158,8 +166,12 @@ async fn slow_readers_of_long_slices_do_not_block_small_responses() {
         }
     }
     // What turns out to be long waits for memory as long ones do, and is not too large.
-    let long_texts =
-        ["/v1/data/m/long_texts?format=json", "/v1/data/m/long_texts?format=csv", "/dap/m/long_texts.ascii"];
+    let long_texts = [
+        "/v1/data/m/long_texts?format=json",
+        "/v1/data/m/long_texts?format=csv",
+        "/dap/m/long_texts.ascii",
+        "/dap/m/long_texts.dap",
+    ];
     for url in long_texts {
         assert_eq!(begin(&server, url, from(100)).await.status(), 503, "{url}");
     }

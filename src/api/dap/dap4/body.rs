@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures::TryStreamExt;
 use futures::stream::{self, BoxStream, Stream};
 
@@ -81,6 +81,25 @@ impl Dap4Body {
         self.advance().await
     }
 
+    /// The whole response.
+    ///
+    /// # Errors
+    /// Failures of reading; [`ArrayError::TooLarge`] with the limit of texts for more than `most_bytes`.
+    pub(super) async fn whole(mut self, most_bytes: u64) -> Result<Bytes, ExportError> {
+        let mut out = BytesMut::new();
+        loop {
+            while let Some(bytes) = self.writer.pop() {
+                out.extend_from_slice(&bytes);
+                let texts = (out.len() as u64).saturating_sub(most_bytes.saturating_sub(self.most_text));
+                check_texts(texts, self.most_text)?;
+            }
+            if self.is_finished {
+                return Ok(out.freeze());
+            }
+            self.advance().await?;
+        }
+    }
+
     /// The bytes of the response. A failure becomes an error in the last chunk.
     pub(super) fn into_stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
         stream::unfold(self, |mut body| async move { body.next().await.map(|bytes| (Ok(bytes), body)) })
@@ -116,7 +135,8 @@ impl Dap4Body {
                 return Ok(());
             };
             let (items, encoding) = (part.into_items(), Arc::clone(encoding));
-            return self.encode(move || Ok(encoding.encode_little(items)?)).await;
+            let bytes = items.len() as u64;
+            return self.encode(bytes, move || Ok(encoding.encode_little(items)?)).await;
         }
         match self.parts.pop_front() {
             Some(Dap4Part::Numbers(snapshot, encoding)) => {
@@ -129,8 +149,8 @@ impl Dap4Body {
             Some(Dap4Part::Texts(snapshot)) => {
                 let texts = read_texts(&self.engine, snapshot, self.most_text, &self.trace).await?;
                 let most = self.most_text;
-                let written = move || counted(&texts, most);
-                self.encode(written).await?;
+                let bytes = texts.memory_bytes();
+                self.encode(bytes, move || counted(&texts, most)).await?;
                 self.end_variable();
                 Ok(())
             }
@@ -142,9 +162,10 @@ impl Dap4Body {
         }
     }
 
-    /// Encodes values and adds them to the checksum, on the compute pool.
+    /// Encodes values of this many bytes and adds them to the checksum.
     async fn encode(
         &mut self,
+        bytes: u64,
         encode: impl FnOnce() -> Result<Bytes, ExportError> + Send + 'static,
     ) -> Result<(), ExportError> {
         let begun = Instant::now();
@@ -156,7 +177,7 @@ impl Dap4Body {
             }
             Ok::<_, ExportError>((bytes, checksum))
         };
-        let (bytes, checksum) = self.engine.cpu.run(work).await??;
+        let (bytes, checksum) = self.engine.cpu.run_or_inline(bytes, work).await??;
         self.trace.add_encode_time(begun);
         self.checksum = checksum;
         self.writer.push(bytes);

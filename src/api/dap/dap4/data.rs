@@ -10,12 +10,13 @@ use axum::response::Response;
 use super::super::text_response::put_dap4_description;
 use super::body::{Dap4Body, Dap4Part};
 use super::groups::encoding_of;
-use crate::admission::AdmissionRequest;
+use crate::admission::{AdmissionRequest, BufferedBytes};
 use crate::api::export::error::ExportError;
 use crate::api::export::limits::plans;
 use crate::api::export::respond::held_bytes;
 use crate::api::export::response::{ExportResponse, respond_to};
 use crate::api::export::sources::{ExportSource, ExportSources};
+use crate::api::text_memory::TextMemory;
 use crate::array::{Plan, ReadContext, Snapshot};
 use crate::chunk::Subset;
 use crate::http::body::NoBody;
@@ -44,7 +45,7 @@ pub(super) struct Dap4Request {
 }
 
 impl Dap4Request {
-    /// The response to GET or HEAD. Its length is not known: an error may end it.
+    /// The response to GET or HEAD. The length of a long one is not known: an error may end it.
     pub(super) async fn respond(
         self,
         state: &AppState,
@@ -54,18 +55,35 @@ impl Dap4Request {
         let selected = self.selected();
         let most_text = state.options.max_buffered_response_size;
         let plans = plans(&selected, &state.engine.read)?;
-        let plans: Vec<Plan> = plans.into_iter().map(|plan| plan.with_heap_limit(most_text)).collect();
+        let held = self.held.saturating_add(held_bytes(&selected, &plans));
+        let (admission, entrant) = (&state.traffic.admission, AdmissionRequest::to_elements(head));
         let has_texts = selected.sources.iter().any(|source| encoding_of(source).is_none());
+        let described = self.described.len() as u64;
+        let numbers = plans.iter().map(Plan::response_bytes).fold(described, u64::saturating_add);
         // Texts of one array as they are read, and what is written of them.
-        let texts = if has_texts { most_text.saturating_mul(2) } else { 0 };
-        let held = self.held.saturating_add(held_bytes(&selected, &plans)).saturating_add(texts);
-        let permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), held).await?;
-        let values = SelectedValues { request: &self, selected: &selected };
-        // Texts are sent as they are read: their memory is held until the end.
-        let (mut answer, _) = respond_to(&values, state, head, &plans).await?;
+        let most_memory = if has_texts { held.saturating_add(most_text.saturating_mul(2)) } else { held };
+        // The same, and a response that is made whole.
+        let whole_memory = |limit: u64| held.saturating_add(numbers).saturating_add(limit.saturating_mul(3));
+        let can_be_short = whole_memory(TextMemory::short_bytes(admission)) <= admission.short_bytes();
+        let memory_bytes = |limit| {
+            if limit < most_text && has_texts && can_be_short { whole_memory(limit) } else { most_memory }
+        };
+        let mut memory = TextMemory::acquire(admission, entrant, most_text, memory_bytes).await?;
+        let mut answer = loop {
+            let text_limit = memory.limit();
+            let plans: Vec<Plan> =
+                plans.iter().map(|plan| plan.clone().with_heap_limit(text_limit)).collect();
+            let whole_bytes = (text_limit < most_text).then(|| numbers.saturating_add(text_limit));
+            let values = SelectedValues { request: &self, selected: &selected, text_limit, whole_bytes };
+            match respond_to(&values, state, head, &plans).await {
+                Err(error) if memory.can_extend(error.exceeded_limit()) => memory.extend().await?,
+                sent => break sent?.0,
+            }
+        };
         answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
         put_dap4_description(answer.headers_mut(), HeaderValue::from_static("dap4-data"));
-        Ok(permit.hold(answer))
+        // Texts are sent as they are read: their memory is held until the end.
+        Ok(memory.into_permit().hold(answer))
     }
 
     /// The arrays of the response, in the order of their values.
@@ -84,6 +102,10 @@ impl Dap4Request {
 struct SelectedValues<'a> {
     request: &'a Dap4Request,
     selected: &'a ExportSources,
+    /// The most bytes of texts.
+    text_limit: u64,
+    /// The most bytes of the response, if it is made whole before its head is sent.
+    whole_bytes: Option<u64>,
 }
 
 impl ExportResponse for SelectedValues<'_> {
@@ -103,6 +125,7 @@ impl ExportResponse for SelectedValues<'_> {
         _version: &Version,
         trace: &Arc<ReadContext>,
     ) -> Result<(Response, u64), ExportError> {
+        let mut length = None;
         let body = if head.method == Method::GET {
             let parts = self.selected.sources.iter().zip(snapshots);
             let parts = parts.map(|(source, snapshot)| match encoding_of(source) {
@@ -115,15 +138,24 @@ impl ExportResponse for SelectedValues<'_> {
                 parts.collect(),
                 &self.request.described,
                 self.request.has_checksums,
-                state.options.max_buffered_response_size,
+                self.text_limit,
             );
-            // A failure to read the first elements still has a status.
-            body.begin().await?;
-            Body::from_stream(body.into_stream())
+            if let Some(whole_bytes) = self.whole_bytes {
+                let whole = body.whole(whole_bytes).await?;
+                length = Some(whole.len());
+                Body::from(whole)
+            } else {
+                // A failure to read the first elements still has a status.
+                body.begin().await?;
+                Body::from_stream(body.into_stream())
+            }
         } else {
             Body::new(NoBody)
         };
         let mut answer = Response::new(body);
+        if let Some(length) = length {
+            BufferedBytes::put(length as u64, answer.extensions_mut());
+        }
         answer.headers_mut().insert(header::CONTENT_TYPE, DATA);
         put_trace(answer.headers_mut(), trace);
         Ok((answer, 0))

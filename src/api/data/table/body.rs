@@ -208,7 +208,10 @@ impl TableBody {
         let labels = self.label_bytes.saturating_mul(rows.count as u64);
         let texts = self.streams.iter().zip(&rows.values).map(texts).fold(labels, u64::saturating_add);
         let long_bytes = texts.saturating_mul(self.text_growth).saturating_sub(self.batch_bytes);
-        let together = long_bytes.saturating_add(std::mem::replace(&mut self.long_bytes, long_bytes));
+        let before = std::mem::replace(&mut self.long_bytes, long_bytes);
+        // The first is reserved twice if others follow: a table for which there is no memory is refused before its head is sent.
+        let is_first_of_several = !self.has_begun && (rows.count as u64) < self.rows;
+        let together = long_bytes.saturating_add(if is_first_of_several { long_bytes } else { before });
         self.memory.resize(together.saturating_mul(LONG_ROW_COPIES).saturating_add(kept_bytes))?;
         Ok(())
     }

@@ -21,17 +21,13 @@ use crate::render::{CfDecoding, Conversion, RenderError};
 const LEAST_SEGMENT_BYTES: u64 = 1 << 20;
 /// Bytes that a stored chunk takes in a snapshot, about.
 const CHUNK_BYTES: u64 = 400;
-/// The most bytes of text in the labels of a dimension.
+/// The most bytes of text in the labels of a dimension, in any table.
 const LABEL_HEAP_BYTES: u64 = 4 << 20;
 /// Bytes of memory for a byte of such text: itself, and as text of the format, where each character may take six.
 const HEAP_GROWTH: u64 = 8;
 /// How many times the bytes of rows are in memory while they are written, and until they are sent: converted, as columns and as
 /// text, and what is begun of the next.
 const BATCH_COPIES: u64 = 6;
-/// The most bytes of a number or a time in any format, with what separates it from others.
-const NUMBER_BYTES: u64 = 64;
-/// The most bytes that a byte of a text is written as, with what separates it from others.
-const TEXT_GROWTH: u64 = 8;
 /// Bytes that a label takes beside its element and its text.
 const LABEL_BYTES: u64 = 16;
 
@@ -39,14 +35,23 @@ const LABEL_BYTES: u64 = 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ColumnOptions<'a> {
     pub(super) limits: &'a ReadLimits,
-    /// The most bytes of labels, and of texts in one segment.
+    /// The most bytes of texts in one segment,
     pub(super) whole_bytes: u64,
+    /// and of labels.
+    pub(super) label_bytes: u64,
     /// Whether the format is a text.
     pub(super) is_text: bool,
     /// Whether elements are decoded by the CF attributes,
     pub(super) decodes: bool,
     /// and labels.
     pub(super) decodes_labels: bool,
+}
+
+impl ColumnOptions<'_> {
+    /// The most bytes of text in the labels of a dimension.
+    fn label_heap_bytes(&self) -> u64 {
+        self.whole_bytes.min(LABEL_HEAP_BYTES)
+    }
 }
 
 /// Elements that are read for a column.
@@ -95,8 +100,8 @@ pub(super) struct TableColumns {
     held_bytes: u64,
     /// The most bytes of all texts in the table.
     pub(super) text_limit: TextLimit,
-    /// The most bytes of all rows in any format, about.
-    most_bytes: u64,
+    /// The most bytes of all texts as they are read, about.
+    text_bytes: u64,
 }
 
 /// The most bytes of the texts of a table: what its other elements leave of the most bytes of a response.
@@ -207,7 +212,7 @@ impl TableArrays {
             let count = if is_held { axis.positions.count() } else { 0 };
             sum.saturating_add(u128::from(count).saturating_mul(bytes.into()))
         });
-        check("bytes of labels", labels, options.whole_bytes)?;
+        check("bytes of labels", labels, options.label_bytes)?;
         Ok(u64::try_from(labels).unwrap_or(u64::MAX))
     }
 
@@ -246,18 +251,24 @@ impl ColumnArray {
 }
 
 impl PlannedColumn {
-    /// The most bytes of these rows in any format, about, if the texts of a variable have up to `heap_bytes`.
-    fn most_bytes(&self, rows: u64, heap_bytes: u64) -> u64 {
-        let (element_bytes, texts) = match &self.source {
-            ColumnSource::Values(read) if read.is_variable() => (0, heap_bytes),
-            ColumnSource::Labels { read, .. } if read.is_variable() => (0, LABEL_HEAP_BYTES),
+    /// The column as it is written, without elements.
+    fn written(&self) -> TableColumn {
+        let data_type = match &self.source {
             ColumnSource::Values(read) | ColumnSource::Labels { read, .. } => {
-                (read.conversion.data_type().element_bytes() as u64, 0)
+                read.conversion.data_type().clone()
             }
-            ColumnSource::Positions(_) => (8, 0),
+            ColumnSource::Positions(_) => DataType::Int64,
         };
-        let element = element_bytes.saturating_mul(TEXT_GROWTH).saturating_add(NUMBER_BYTES);
-        rows.saturating_mul(element).saturating_add(texts.saturating_mul(TEXT_GROWTH))
+        TableColumn { name: self.name.clone(), data_type, units: None, content: ColumnContent::Values }
+    }
+
+    /// The most bytes of its texts, if those of a variable have up to `heap_bytes`, and those of labels up to `label_heap_bytes`.
+    fn text_bytes(&self, heap_bytes: u64, label_heap_bytes: u64) -> u64 {
+        match &self.source {
+            ColumnSource::Values(read) if read.is_variable() => heap_bytes,
+            ColumnSource::Labels { read, .. } if read.is_variable() => label_heap_bytes,
+            _ => 0,
+        }
     }
 
     /// The path of the array that the column is from; empty for positions.
@@ -292,7 +303,7 @@ impl TableColumns {
         let segment_size = (limits.segment_size / share).max(LEAST_SEGMENT_BYTES).min(limits.segment_size);
         let segmented = ReadLimits { segment_size, ..*limits };
         let whole = ReadLimits { segment_size: u64::MAX, ..*limits };
-        let heap_bytes = whole_bytes / share;
+        let (heap_bytes, label_heap_bytes) = (whole_bytes / share, options.label_heap_bytes());
         let mut columns: Vec<PlannedColumn> = Vec::with_capacity(axes.axes.len() + arrays.variables.len());
         for (axis, coordinate) in axes.axes.iter().zip(&arrays.coordinates) {
             let (count, repeat) = (axis.positions.count(), axis.repeat);
@@ -305,10 +316,10 @@ impl TableColumns {
                     ColumnSource::Values(one.read(plan))
                 }
                 Some(one) => {
-                    let plan = along(&one.array, &axis.positions, &whole)?.with_heap_limit(LABEL_HEAP_BYTES);
+                    let plan = along(&one.array, &axis.positions, &whole)?.with_heap_limit(label_heap_bytes);
                     if one.is_variable() {
                         label_bytes =
-                            label_bytes.saturating_add(LABEL_HEAP_BYTES.saturating_mul(HEAP_GROWTH));
+                            label_bytes.saturating_add(label_heap_bytes.saturating_mul(HEAP_GROWTH));
                     }
                     label_bytes = label_bytes.saturating_add(plan.reduced_source_bytes());
                     ColumnSource::Labels { read: one.read(plan), count, repeat }
@@ -345,14 +356,17 @@ impl TableColumns {
         held_bytes = held_bytes.saturating_add(chunks.saturating_mul(CHUNK_BYTES));
         let elements = u128::from(axes.rows).saturating_mul(arrays.row_bytes().into());
         let text_limit = TextLimit { elements, limit: limits.max_response_size };
-        let most_bytes = columns.iter().map(|column| column.most_bytes(axes.rows, heap_bytes));
-        let most_bytes = most_bytes.fold(1, u64::saturating_add);
-        Ok(Self { columns, rows: axes.rows, label_bytes, held_bytes, text_limit, most_bytes })
+        let text_bytes = columns.iter().map(|column| column.text_bytes(heap_bytes, label_heap_bytes));
+        let text_bytes = text_bytes.fold(0, u64::saturating_add);
+        Ok(Self { columns, rows: axes.rows, label_bytes, held_bytes, text_limit, text_bytes })
     }
 
     /// Bytes of the rows that are written at a time: of a short table those of all rows.
     pub(super) fn batch_bytes(&self, options: TableOptions) -> u64 {
-        self.most_bytes.min(options.batch_bytes())
+        let columns: Vec<TableColumn> = self.columns.iter().map(PlannedColumn::written).collect();
+        let texts = self.text_bytes.saturating_mul(options.text_growth());
+        let all = self.rows.saturating_mul(options.row_bytes(&columns)).saturating_add(texts);
+        all.min(options.batch_bytes())
     }
 
     /// Bytes of memory while it is sent.

@@ -55,6 +55,9 @@ const ITEM_BYTES: u64 = 256;
 const FEW_ROWS: u64 = 1024;
 /// How many times the bytes of these texts are in memory while a batch of rows is written and sent, about.
 const TEXT_COPIES: u64 = 16;
+/// Of the largest permit, one part of so many is for a table; the others are left for what it grows by while it is written, and for
+/// other responses of the same client.
+const TABLE_PARTS: u64 = 2;
 /// What to do if a coordinate is not as long as its dimension.
 const WITHOUT_LABELS: &str = "to get the elements without labels, leave out `coords=1` and `format=parquet`";
 
@@ -126,6 +129,7 @@ pub(in crate::api::data) async fn table(
     let options = ColumnOptions {
         limits: &state.engine.read,
         whole_bytes: state.options.max_buffered_response_size,
+        label_bytes: state.options.max_buffered_response_size,
         is_text: rendering.style.format.is_text(),
         decodes: rendering.decodes,
         decodes_labels: !query.format.keeps_stored(),
@@ -134,13 +138,20 @@ pub(in crate::api::data) async fn table(
     arrays.check_types(table_options(&rendering))?;
     let (limits, whole_bytes, is_text) = (state.engine.read, options.whole_bytes, options.is_text);
     let (decodes, decodes_labels) = (options.decodes, options.decodes_labels);
-    let short_bytes = TextMemory::short_bytes(&state.traffic.admission) / TEXT_COPIES;
+    let short_bytes = TextMemory::short_bytes(&state.traffic.admission);
+    // The positions of a list without labels are written out.
+    let lists = axes.axes.iter().filter(|axis| matches!(axis.positions, AxisPositions::List(_)));
+    let listed = lists.map(|axis| axis.positions.count()).fold(0, u64::saturating_add);
+    let work = work.saturating_add(listed.saturating_mul(size_of::<u64>() as u64));
     let plan = move || {
-        let options = ColumnOptions { limits: &limits, whole_bytes, is_text, decodes, decodes_labels };
+        let label_bytes = whole_bytes;
+        let options =
+            ColumnOptions { limits: &limits, whole_bytes, label_bytes, is_text, decodes, decodes_labels };
         let columns = TableColumns::new(&arrays, &axes, options)
             .map_err(|error| Box::new((error, suggestions(&arrays, &axes, &first, options))))?;
         let few = axes.rows <= FEW_ROWS && columns.is_variable() && columns.is_read_at_once();
-        let options = ColumnOptions { whole_bytes: short_bytes, ..options };
+        let options =
+            ColumnOptions { whole_bytes: short_bytes / TEXT_COPIES, label_bytes: short_bytes, ..options };
         let short = few.then(|| TableColumns::new(&arrays, &axes, options).ok().map(Box::new)).flatten();
         Ok::<_, Box<_>>((columns, short))
     };
@@ -200,7 +211,9 @@ impl TableRequest {
         let options = table_options(&self.rendering);
         let (admission, entrant) = (&state.traffic.admission, AdmissionRequest::to_elements(head));
         let most = state.options.max_buffered_response_size;
-        let memory_bytes = |limit| self.columns_within(limit, most).memory_bytes(options);
+        // A table whose estimate is more than there is still finds memory for what it grows by: long rows, and what its writer keeps.
+        let largest = admission.most_bytes(entrant) / TABLE_PARTS;
+        let memory_bytes = |limit| self.columns_within(limit, most).memory_bytes(options).min(largest);
         let mut memory = TextMemory::acquire(admission, entrant, most, memory_bytes).await?;
         let mut tries = 1;
         let mut answer = loop {
