@@ -247,7 +247,7 @@ pub(crate) async fn service_document(
 ) -> Result<Response, Problem> {
     let is_html = negotiate::choose(&headers, None, OFFERS)?.name == "html";
     if is_html && state.options.ui {
-        return Ok(view::home(&state, &uri, &headers, &base, &caller).await);
+        return view::home(&state, &uri, &headers, &base, &caller).await;
     }
     let base = base.as_str();
     let document = ServiceDocument {

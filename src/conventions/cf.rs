@@ -3,12 +3,9 @@
 use serde_json::Value;
 
 use super::plane::DimensionRole;
-use super::values::{exactly, text};
+use super::values::{cut, exactly};
 use crate::labels::is_longitude_unit;
 use crate::metadata::Attributes;
-
-/// Longest list of names that is read, in bytes.
-const MAX_NAMING_BYTES: usize = 4 << 10;
 
 /// What a coordinate is along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +40,7 @@ pub fn coordinate_axis(name: &str, attributes: &Attributes) -> Option<&'static s
 /// The words of the attribute `coordinates`, unless it is very long: the names of other arrays with labels (CF 1.11, section 5).
 #[must_use]
 pub fn named_coordinates(attributes: &Attributes) -> Vec<String> {
-    let is_short = |text: &&str| text.len() <= MAX_NAMING_BYTES;
-    let value =
-        attributes.member_text("coordinates").filter(is_short).and_then(|_| attributes.get("coordinates"));
+    let value = attributes.get_short("coordinates");
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
     value.as_ref().and_then(Value::as_str).map(words).unwrap_or_default()
 }
@@ -58,7 +53,8 @@ pub fn text_attribute(attributes: &Attributes, name: &str) -> Option<String> {
 
 /// The text of an attribute.
 pub(super) fn attribute(attributes: &Attributes, name: &str) -> Option<String> {
-    text(&attributes.get(name)?).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    let text = cut(&attributes.beginning(name)?).trim().to_owned();
+    (!text.is_empty()).then_some(text)
 }
 
 /// The version of CF that a group declares, such as `CF-1.8`.
@@ -137,8 +133,8 @@ pub(super) fn grid_mappings(attributes: &Attributes) -> Vec<String> {
 
 /// The name of the grid mapping variable that holds for two dimensions of a variable. With several, that of their coordinates.
 pub(super) fn grid_mapping_of(attributes: &Attributes, dimensions: [&str; 2]) -> Option<String> {
-    let declared = attributes.get("grid_mapping")?;
-    let declared = declared.as_str().map(str::trim).filter(|text| text.len() <= MAX_NAMING_BYTES)?;
+    let declared = attributes.get_short("grid_mapping")?;
+    let declared = declared.as_str().map(str::trim)?;
     if !declared.contains(':') {
         return (!declared.is_empty() && !declared.contains(' ')).then(|| declared.to_owned());
     }
@@ -157,13 +153,13 @@ pub(super) fn grid_mapping_of(attributes: &Attributes, dimensions: [&str; 2]) ->
 
 /// The smallest and the largest value of a variable, if its attributes have them.
 pub(super) fn actual_range(attributes: &Attributes) -> Option<(f64, f64)> {
-    let [one, other] = exactly(attributes.get("actual_range").as_ref())?;
+    let [one, other] = exactly(attributes.get_short("actual_range").as_ref())?;
     Some((f64::min(one, other), f64::max(one, other)))
 }
 
 /// The bounding box of a dataset in degrees, if its attributes have one (ACDD).
 pub(super) fn geospatial_box(attributes: &Attributes) -> Option<Vec<f64>> {
-    let number = |name: &str| match attributes.get(name)? {
+    let number = |name: &str| match attributes.get_short(name)? {
         // Some writers quote numbers.
         Value::String(text) => text.trim().parse().ok().filter(|number: &f64| number.is_finite()),
         value => super::values::number(&value),

@@ -9,6 +9,8 @@ use super::ome::axes_and_levels;
 use super::values::{member_text, numbers, text};
 use crate::metadata::Attributes;
 
+/// The member that identifies a store of the library's profile.
+const LIBRARY_MEMBER: &str = "zarr_vectors";
 /// Members that identify a store of the documents' profile.
 const DOC_MEMBERS: [&str; 3] = ["zarr_vectors_version", "geometry_type", "spatial_dims"];
 
@@ -26,21 +28,24 @@ pub(super) struct VectorSummary {
 /// Whether the attributes of a group describe a store in Zarr Vector Format.
 #[must_use]
 pub fn is_vector_store(attributes: &Attributes) -> bool {
-    VectorSummary::parse(attributes).is_some()
+    // Nothing is parsed: this is asked of groups whose attributes may be long.
+    if attributes.member_text(LIBRARY_MEMBER).is_some_and(|text| text.starts_with('{')) {
+        return true;
+    }
+    let marks = DOC_MEMBERS.iter().filter(|name| attributes.contains_key(name)).count();
+    marks >= 2 || (marks == 1 && attributes.contains_key("chunk_shape"))
 }
 
 impl VectorSummary {
     /// The store that the attributes of a group describe, if they describe one.
     pub(super) fn parse(attributes: &Attributes) -> Option<Self> {
-        let library = match attributes.get("zarr_vectors") {
+        if !is_vector_store(attributes) {
+            return None;
+        }
+        let library = match attributes.get(LIBRARY_MEMBER) {
             Some(Value::Object(members)) => Some(members),
             _ => None,
         };
-        let marks = DOC_MEMBERS.iter().filter(|name| attributes.contains_key(name)).count();
-        let is_doc = marks >= 2 || (marks == 1 && attributes.contains_key("chunk_shape"));
-        if library.is_none() && !is_doc {
-            return None;
-        }
         let multiscales = attributes.get("multiscales");
         let (axes, levels) = axes_and_levels(multiscales.as_ref());
         let (version, bounds) = if let Some(members) = &library {

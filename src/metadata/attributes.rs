@@ -4,6 +4,7 @@
 //! and drop, and their memory is about their length. A member is parsed on access.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
@@ -15,6 +16,9 @@ use super::parser::{DuplicateNames, Parser, parse_entire};
 
 /// Maximum memory of a parsed object that is cached beside its text, in bytes. Larger ones are parsed on each access.
 const MAX_CACHED_BYTES: u64 = 1 << 20;
+/// Maximum length of the text of an attribute of which a number, a name or a few of them is expected, in bytes. A longer one
+/// is not parsed where it is expected: that takes long, and it is none.
+pub const MAX_SHORT_BYTES: usize = 4 << 10;
 
 /// The user attributes of a node: a JSON object. Clones share it.
 #[derive(Clone)]
@@ -35,11 +39,14 @@ impl Attributes {
     pub(super) fn parse(parser: &mut Parser<'_>, depth: usize) -> Result<Self, MetadataError> {
         let mut compact = CompactWriter::default();
         let depth = parser.descend(depth)?;
-        let spans = compact.object(parser, depth)?.into();
+        let spans = compact.object(parser, depth)?;
         let parsed_bytes = compact.parsed_bytes();
-        let mut text = compact.text;
+        Ok(Self::new(compact.text, spans, parsed_bytes))
+    }
+
+    fn new(mut text: String, spans: Vec<MemberSpan>, parsed_bytes: u64) -> Self {
         text.shrink_to_fit();
-        Ok(Self(Arc::new(Inner { text, spans, parsed_bytes, parsed: OnceLock::new() })))
+        Self(Arc::new(Inner { text, spans: spans.into(), parsed_bytes, parsed: OnceLock::new() }))
     }
 
     /// The JSON text, without whitespace.
@@ -63,15 +70,39 @@ impl Attributes {
     /// The JSON text of an attribute's value, if present.
     #[must_use]
     pub fn member_text(&self, name: &str) -> Option<&str> {
-        let (text, name) = (self.text(), Value::from(name).to_string());
-        let index = self.0.spans.binary_search_by(|span| slice(text, &span.name).cmp(&name)).ok()?;
-        self.0.spans.get(index).map(|span| slice(text, &span.value))
+        self.span(name).map(|span| slice(self.text(), &span.value))
     }
 
-    /// The value of an attribute, if present. Each call parses it.
+    fn span(&self, name: &str) -> Option<&MemberSpan> {
+        let (text, name) = (self.text(), Value::from(name).to_string());
+        let index = self.0.spans.binary_search_by(|span| slice(text, &span.name).cmp(&name)).ok()?;
+        self.0.spans.get(index)
+    }
+
+    /// The value of an attribute, if present. Each call parses it, which takes long if it is long: such calls are for the
+    /// compute pool.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Value> {
         self.member_text(name).and_then(|text| serde_json::from_str(text).ok())
+    }
+
+    /// As [`Attributes::get`], but `None` if the text of the value is longer than [`MAX_SHORT_BYTES`].
+    #[must_use]
+    pub fn get_short(&self, name: &str) -> Option<Value> {
+        let text = self.member_text(name).filter(|text| text.len() <= MAX_SHORT_BYTES)?;
+        serde_json::from_str(text).ok()
+    }
+
+    /// The beginning of an attribute that is a text, of at most [`MAX_SHORT_BYTES`] as JSON; `None` if it is none.
+    #[must_use]
+    pub fn beginning(&self, name: &str) -> Option<String> {
+        let text = self.member_text(name).filter(|text| text.starts_with('"'))?;
+        if text.len() <= MAX_SHORT_BYTES {
+            return serde_json::from_str(text).ok();
+        }
+        // An escape sequence has at most six bytes, and a character four.
+        let parsed = |end: usize| serde_json::from_str::<String>(&format!("{}\"", text.get(..end)?)).ok();
+        (MAX_SHORT_BYTES - 6..MAX_SHORT_BYTES).rev().find_map(parsed)
     }
 
     /// All attributes, parsed. Small objects are cached; larger ones are parsed by each call.
@@ -81,31 +112,61 @@ impl Attributes {
         if self.is_cacheable() { Arc::clone(self.0.parsed.get_or_init(parse)) } else { parse() }
     }
 
-    /// A copy without an attribute.
+    /// A copy without some attributes. The others are copied as text.
     #[must_use]
-    pub fn without(&self, name: &str) -> Self {
-        if !self.contains_key(name) {
+    pub fn without(&self, names: &[&str]) -> Self {
+        let mut removed: Vec<&MemberSpan> = names.iter().filter_map(|name| self.span(name)).collect();
+        if removed.is_empty() {
             return self.clone();
         }
-        let name = Value::from(name).to_string();
-        let mut spans: Vec<&MemberSpan> =
-            self.0.spans.iter().filter(|span| slice(self.text(), &span.name) != name).collect();
-        spans.sort_unstable_by_key(|span| span.name.start);
+        removed.sort_unstable_by_key(|span| span.name.start);
+        removed.dedup();
+        // Each is removed with the comma or the brace before it.
+        let cuts: Vec<Range<u32>> =
+            removed.into_iter().map(|span| span.name.start - 1..span.value.end).collect();
         let mut text = String::with_capacity(self.text().len());
-        for span in spans {
-            text.push(if text.is_empty() { '{' } else { ',' });
-            text.push_str(slice(self.text(), &(span.name.start..span.value.end)));
+        let mut copied = 0;
+        for cut in &cuts {
+            text.push_str(slice(self.text(), &(copied..cut.start)));
+            copied = cut.end;
         }
-        text.push_str(if text.is_empty() { "{}" } else { "}" });
-        Self::from_text(&text)
+        text.push_str(self.text().get(copied as usize..).unwrap_or_default());
+        if text.starts_with(',') {
+            text.replace_range(..1, "{");
+        } else if !text.starts_with('{') {
+            text.insert(0, '{');
+        }
+        let moved = |span: &MemberSpan| {
+            let before = cuts.iter().take_while(|cut| cut.start < span.name.start);
+            let by: u32 = before.map(|cut| cut.end - cut.start).sum();
+            MemberSpan {
+                name: span.name.start - by..span.name.end - by,
+                value: span.value.start - by..span.value.end - by,
+            }
+        };
+        let is_kept = |span: &&MemberSpan| !cuts.iter().any(|cut| cut.end == span.value.end);
+        let spans = self.0.spans.iter().filter(is_kept).map(moved).collect();
+        Self::new(text, spans, self.0.parsed_bytes)
     }
 
-    /// A copy with an attribute appended, whose name must be new.
+    /// A copy with an attribute appended, whose name must be new. The others are copied as text.
     #[must_use]
     pub fn with(&self, name: &str, value: &Value) -> Self {
-        let comma = if self.is_empty() { "" } else { "," };
-        let text = self.text().strip_suffix('}').unwrap_or_default();
-        Self::from_text(&format!("{text}{comma}{}:{value}}}", Value::from(name)))
+        let added = Self::from_text(&format!("{{{}:{value}}}", Value::from(name)));
+        let Some(span) = added.0.spans.first().filter(|_| !self.is_empty()) else { return added };
+        let (own, member) = (self.text(), slice(added.text(), &(span.name.start..span.value.end)));
+        let mut text = String::with_capacity(own.len() + 1 + member.len());
+        text.push_str(own.strip_suffix('}').unwrap_or_default());
+        // It has a comma where it had a brace.
+        let by = u32::try_from(text.len()).unwrap_or(u32::MAX);
+        text.extend([",", member, "}"]);
+        let mut spans: Vec<MemberSpan> = Vec::with_capacity(self.0.spans.len() + 1);
+        spans.extend_from_slice(&self.0.spans);
+        let name = slice(added.text(), &span.name);
+        let place = spans.partition_point(|known| slice(own, &known.name) < name);
+        let moved = |range: &Range<u32>| range.start + by..range.end + by;
+        spans.insert(place, MemberSpan { name: moved(&span.name), value: moved(&span.value) });
+        Self::new(text, spans, self.0.parsed_bytes.saturating_add(added.0.parsed_bytes))
     }
 
     /// Parses text that this module has written.
@@ -243,14 +304,62 @@ mod tests {
     }
 
     #[test]
-    fn an_attribute_can_be_removed_or_appended() {
+    fn attributes_can_be_removed_or_appended() {
         let found = attributes(r#"{"b":[1.50],"a":{"b":1},"c":2}"#);
-        assert_eq!(found.without("b").text(), r#"{"a":{"b":1},"c":2}"#);
-        assert_eq!(found.without("a").without("c").text(), r#"{"b":[1.50]}"#);
-        assert_eq!(found.without("x"), found);
-        assert_eq!(attributes(r#"{"a":1}"#).without("a").text(), "{}");
-        assert_eq!(found.with("\"", &json!(["y"])).get("\""), Some(json!(["y"])));
-        assert_eq!(Attributes::default().with("a", &json!(1)).text(), r#"{"a":1}"#);
+        let cases: [(&[&str], &str); 8] = [
+            (&["b"], r#"{"a":{"b":1},"c":2}"#),
+            (&["a"], r#"{"b":[1.50],"c":2}"#),
+            (&["c", "x"], r#"{"b":[1.50],"a":{"b":1}}"#),
+            (&["a", "b", "a"], r#"{"c":2}"#),
+            (&["c", "b"], r#"{"a":{"b":1}}"#),
+            (&["c", "a", "b"], "{}"),
+            (&["x"], found.text()),
+            (&[], found.text()),
+        ];
+        for (names, expected) in cases {
+            is_as_if_parsed(&found.without(names), expected);
+        }
+        is_as_if_parsed(&found.with("\"", &json!(["y"])), r#"{"b":[1.50],"a":{"b":1},"c":2,"\"":["y"]}"#);
+        is_as_if_parsed(&found.with("bb", &json!("é")), r#"{"b":[1.50],"a":{"b":1},"c":2,"bb":"é"}"#);
+        is_as_if_parsed(&found.without(&["b"]).with("b", &json!(null)), r#"{"a":{"b":1},"c":2,"b":null}"#);
+        is_as_if_parsed(&Attributes::default().with("a", &json!(1)), r#"{"a":1}"#);
+        is_as_if_parsed(&found.without(&["c", "a", "b"]).with("z", &json!({})), r#"{"z":{}}"#);
+    }
+
+    /// Asserts that attributes have this text, and are in every way as those parsed from it.
+    fn is_as_if_parsed(found: &Attributes, text: &str) {
+        let parsed = attributes(text);
+        assert_eq!(found.text(), text);
+        assert_eq!(found.0.spans, parsed.0.spans, "{text}");
+        assert!(found.0.parsed_bytes >= parsed.0.parsed_bytes, "{text}");
+        assert_eq!(found.object(), parsed.object(), "{text}");
+    }
+
+    #[test]
+    fn what_is_expected_to_be_short_is_not_parsed_if_it_is_long() {
+        let list = |count: usize| json!({ "a": vec![1; count] });
+        let of = |document: &Value| Attributes::from(document.as_object().unwrap().clone());
+        let (short, long) = (list((MAX_SHORT_BYTES - 2) / 2), list(MAX_SHORT_BYTES / 2));
+        assert_eq!(of(&short).get_short("a").as_ref(), short.get("a"));
+        assert_eq!(of(&long).get_short("a"), None);
+        assert_eq!(of(&long).get("a").as_ref(), long.get("a"));
+        assert_eq!(of(&short).get_short("b"), None);
+    }
+
+    #[test]
+    fn a_long_text_has_a_beginning() {
+        let of = |value: Value| Attributes::from(Map::from_iter([("a".to_owned(), value)])).beginning("a");
+        assert_eq!(of(json!("é\n")).as_deref(), Some("é\n"));
+        assert_eq!(of(json!(["x"])), None);
+        assert_eq!(of(json!("x".repeat(MAX_SHORT_BYTES))), Some("x".repeat(MAX_SHORT_BYTES - 2)));
+        for text in ["\u{1}", "\n", "\\", "\"", "é", "😀", "x\u{1}😀\\"] {
+            let long = text.repeat(MAX_SHORT_BYTES);
+            for at in 0..12 {
+                let long = "x".repeat(at) + &long;
+                let beginning = of(json!(long)).unwrap();
+                assert!(long.starts_with(&beginning) && beginning.len() > MAX_SHORT_BYTES / 8, "{text:?}");
+            }
+        }
     }
 
     #[test]

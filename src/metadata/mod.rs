@@ -32,7 +32,7 @@ pub mod v2;
 mod v2_codec;
 pub mod v3;
 
-pub use attributes::Attributes;
+pub use attributes::{Attributes, MAX_SHORT_BYTES};
 pub use chunk_grid::{ChunkEdges, ChunkGridMetadata, EdgeRun};
 pub use chunk_key_encoding::{ChunkKeyEncodingMetadata, ExtendedKeys, KeyCore};
 pub use codec_spelling::spell_out_codecs;

@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::method::{Kind, ReduceError};
 use super::read_as::read_as;
-use crate::metadata::{ArrayMetadata, Attributes, DataType, ZarrFormat};
+use crate::metadata::{ArrayMetadata, Attributes, DataType, MAX_SHORT_BYTES, ZarrFormat};
 
 /// The most values that elements are compared with.
 const MAX_VALUES: usize = 16;
-/// A longer attribute lists more.
-const MAX_TEXT_BYTES: usize = 4 << 10;
+/// The attributes that list missing values.
+const ATTRIBUTES: [&str; 2] = ["_FillValue", "missing_value"];
 
 /// The values that mark missing elements, by the rule of xarray: those of the attributes `_FillValue` and `missing_value`, or in place
 /// of `_FillValue` the fill value of Zarr, where [`is_fill_missing`]. Statistics, reductions, pictures and decoded elements have the
@@ -34,7 +34,7 @@ impl Missing {
             return Self::from_attributes(attributes, data_type);
         }
         let fill = metadata.fill_value.as_bytes().to_vec();
-        let others = Self::from_attributes(&attributes.without("_FillValue"), data_type)?;
+        let others = Self::listed(attributes, &["missing_value"], data_type)?;
         let others = others.values.into_iter().filter(|other| *other != fill);
         Ok(Self { values: std::iter::once(fill.clone()).chain(others).collect() })
     }
@@ -45,17 +45,23 @@ impl Missing {
     /// # Errors
     /// [`ReduceError::MissingValues`] if there are more than 16.
     pub fn from_attributes(attributes: &Attributes, data_type: &DataType) -> Result<Self, ReduceError> {
+        Self::listed(attributes, &ATTRIBUTES, data_type)
+    }
+
+    /// The missing values that the attributes of these names list.
+    fn listed(attributes: &Attributes, names: &[&str], data_type: &DataType) -> Result<Self, ReduceError> {
         let mut values: Vec<Vec<u8>> = Vec::new();
         if matches!(Kind::of(data_type), Kind::Integer | Kind::Float) {
             let read_as = read_as(attributes, data_type);
             let element = |value: &Value| {
                 missing_element(value, data_type).or_else(|| missing_element(value, &read_as))
             };
-            for name in ["_FillValue", "missing_value"] {
-                if attributes.member_text(name).is_some_and(|text| text.len() > MAX_TEXT_BYTES) {
+            for name in names {
+                // A longer one lists more values.
+                if attributes.member_text(name).is_some_and(|text| text.len() > MAX_SHORT_BYTES) {
                     return Err(ReduceError::MissingValues { limit: MAX_VALUES });
                 }
-                let listed = match attributes.get(name) {
+                let listed = match attributes.get_short(name) {
                     None => continue,
                     Some(Value::Array(listed)) => listed,
                     Some(one) => vec![one],
@@ -140,7 +146,7 @@ fn attribute_number(value: &Value) -> Option<f64> {
 /// The attributes `scale_factor` and `add_offset`, if one of them is a finite number (CF conventions 1.12, section 8.1).
 pub(super) fn packing(attributes: &Attributes) -> Option<(f64, f64)> {
     let number = |name: &str| {
-        let number = attribute_number(&attributes.get(name)?);
+        let number = attribute_number(&attributes.get_short(name)?);
         number.filter(|number| number.is_finite())
     };
     match (number("scale_factor"), number("add_offset")) {
@@ -216,6 +222,17 @@ mod tests {
         ] {
             assert_eq!(missing(attributes.clone(), &data_type), Ok(expected), "{attributes}");
         }
+    }
+
+    #[test]
+    fn a_long_attribute_is_as_one_of_another_form() {
+        let long = || json!(vec![1; 5000]);
+        let of = |attributes: Value| Attributes::from(attributes.as_object().unwrap().clone());
+        assert_eq!(packing(&of(json!({"scale_factor": long()}))), None);
+        assert_eq!(packing(&of(json!({"scale_factor": long(), "add_offset": 2}))), Some((1.0, 2.0)));
+        assert_eq!(packing(&of(json!({"scale_factor": "x", "add_offset": 2}))), Some((1.0, 2.0)));
+        assert_eq!(read_as(&of(json!({"_Unsigned": long()})), &DataType::Int8), DataType::Int8);
+        assert_eq!(read_as(&of(json!({"_Unsigned": true})), &DataType::Int8), DataType::UInt8);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::metadata::{Attributes, DataType};
 /// of an element stay the same.
 #[must_use]
 pub fn read_as(attributes: &Attributes, data_type: &DataType) -> DataType {
-    match attributes.get("_Unsigned").as_ref().and_then(truth) {
+    match attributes.get_short("_Unsigned").as_ref().and_then(truth) {
         Some(true) => unsigned(data_type),
         Some(false) => signed(data_type),
         None => data_type.clone(),

@@ -71,10 +71,11 @@ pub(super) async fn encoding_of(
 /// Whether the attributes state that every valid value fits in 32 bits.
 fn states_narrow(metadata: &Arc<ArrayMetadata>) -> bool {
     let attributes = &metadata.attributes;
-    let range = if let Some(range) = attributes.get("valid_range") {
-        range.as_array().map(|list| list.iter().map(serde_json::Value::as_i64).collect())
+    let range = if attributes.contains_key("valid_range") {
+        let range = attributes.get_short("valid_range");
+        range.and_then(|range| Some(range.as_array()?.iter().map(serde_json::Value::as_i64).collect()))
     } else {
-        let end = |name: &str| attributes.get(name).and_then(|value| value.as_i64());
+        let end = |name: &str| attributes.get_short(name).and_then(|value| value.as_i64());
         Some(vec![end("valid_min"), end("valid_max")])
     };
     let range: Option<Vec<i64>> = range.and_then(|range: Vec<Option<i64>>| range.into_iter().collect());

@@ -55,7 +55,7 @@ pub(super) async fn file(
             let positions =
                 positions_along(request, &query.selection, arrays.first_path(), dimensions).await?;
             let selection = positions.as_ref().map_or(&query.selection, |positions| &positions.selection);
-            let sources = decoded(finder.select(arrays, selection).await?, query)?;
+            let sources = decoded(state, finder.select(arrays, selection).await?, query).await?;
             let netcdf = NetcdfRequest::new(sources, variant(query), names.is_some())?;
             return Ok(labelled(netcdf.respond(state, target, head).await?, positions.as_ref()));
         }
@@ -72,7 +72,7 @@ pub(super) async fn file(
         let tiff = GeoTiffRequest::new(state, head, &finder, node, subset, query.format.decodes()).await?;
         return Ok(labelled(tiff.respond(state, target, head).await?, positions.as_ref()));
     }
-    let sources = decoded(finder.of_array(node, subset).await?, query)?;
+    let sources = decoded(state, finder.of_array(node, subset).await?, query).await?;
     let netcdf = NetcdfRequest::new(sources, variant(query), names.is_some())?;
     Ok(labelled(netcdf.respond(state, target, head).await?, positions.as_ref()))
 }
@@ -86,11 +86,21 @@ fn labelled(mut response: Response, positions: Option<&LabelPositions>) -> Respo
 }
 
 /// The arrays as the query wants their elements: as they are stored, or decoded.
-fn decoded(mut sources: ExportSources, query: &DataQuery) -> Result<ExportSources, CfError> {
-    if query.format.decodes() {
-        sources.sources.iter_mut().try_for_each(ExportSource::decode)?;
+async fn decoded(
+    state: &AppState,
+    mut sources: ExportSources,
+    query: &DataQuery,
+) -> Result<ExportSources, Problem> {
+    if !query.format.decodes() {
+        return Ok(sources);
     }
-    Ok(sources)
+    // The attributes that remain are copied.
+    let bytes = sources.attribute_bytes();
+    let decode = move || {
+        sources.sources.iter_mut().try_for_each(ExportSource::decode)?;
+        Ok::<_, CfError>(sources)
+    };
+    Ok(state.engine.cpu.run_document(bytes, decode).await??)
 }
 
 fn variant(query: &DataQuery) -> NetcdfVariant {

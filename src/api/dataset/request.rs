@@ -102,7 +102,9 @@ impl DatasetRequest<'_> {
 
     /// The extents of the coordinates: of dimensions, and those of a single value. Labels in the cache are not read again.
     async fn labels(&self, sources: &ExportSources) -> Result<ReadLabels, Problem> {
-        let named = named(&sources.attributes(), sources);
+        let (of, bytes) = (sources.clone(), sources.attribute_bytes());
+        let named = move || named(&of.attributes(), &of);
+        let named = self.state.engine.cpu.run_document(bytes, named).await?;
         let is_read = |source: &&ExportSource| {
             source.is_coordinate || source.metadata().shape.is_empty() && named.contains(&source.name)
         };

@@ -67,5 +67,5 @@ fn wide(sources: &[ExportSource]) -> Vec<usize> {
 }
 
 fn bounds_of(source: &ExportSource) -> Option<String> {
-    source.metadata().attributes.get(BOUNDS)?.as_str().map(str::to_owned)
+    source.metadata().attributes.get_short(BOUNDS)?.as_str().map(str::to_owned)
 }

@@ -41,11 +41,9 @@ impl DecodedVariable {
         }
         let is_packed =
             ["scale_factor", "add_offset"].iter().any(|name| stored.attributes.contains_key(name));
-        let packed = OF_PACKED.iter().filter(|_| is_packed);
-        let mut attributes = stored.attributes.clone();
-        for name in OF_DECODING.iter().chain(packed).filter(|name| stored.attributes.contains_key(name)) {
-            attributes = attributes.without(name);
-        }
+        let packed = OF_PACKED.into_iter().filter(|_| is_packed);
+        let names: Vec<&str> = OF_DECODING.into_iter().chain(packed).collect();
+        let mut attributes = stored.attributes.without(&names);
         if !data_type.is_integer() && !is_coordinate {
             attributes = attributes.with("_FillValue", &json!("NaN"));
         }

@@ -61,7 +61,10 @@ impl GeoTiffRequest {
             return Err(Problem::from_class(ErrorClass::Internal));
         };
         if decodes {
-            array.decode()?;
+            let mut decoded = array.clone();
+            let bytes = decoded.metadata().attributes.text().len() as u64;
+            let decode = move || decoded.decode().map(|()| decoded);
+            *array = state.engine.cpu.run_document(bytes, decode).await??;
         }
         let metadata = array.metadata();
         // The bytes are the same.

@@ -32,9 +32,6 @@ const CONCURRENCY: usize = 16;
 const MAX_GROUPS_ABOVE: usize = 8;
 /// Attributes that name other variables.
 const NAMING: [&str; 3] = ["coordinates", "grid_mapping", "bounds"];
-/// Longest of these attributes that is read, in bytes.
-const MAX_NAMING_BYTES: usize = 4 << 10;
-
 /// Most names of dimensions, and of variables in attributes, of which it is found out what they are.
 const MAX_LOOKUPS: usize = 4000;
 
@@ -490,11 +487,7 @@ fn shared_subset(metadata: &ArrayMetadata, ranges: &SelectedRanges) -> Subset {
 
 /// The names of other variables in the attributes of one.
 fn named_by(metadata: &ArrayMetadata) -> Vec<String> {
-    let attributes = &metadata.attributes;
-    let text = |name: &&str| {
-        attributes.member_text(name).filter(|text| text.len() <= MAX_NAMING_BYTES)?;
-        Some(attributes.get(name)?.as_str()?.to_owned())
-    };
+    let text = |name: &&str| Some(metadata.attributes.get_short(name)?.as_str()?.to_owned());
     let words = |text: String| -> Vec<String> {
         text.split_whitespace().map(|word| word.trim_end_matches(':').to_owned()).collect()
     };

@@ -13,8 +13,10 @@ use super::{headers, site};
 use crate::api::nodes::missing::folders;
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Rights, Scope};
+use crate::cpu::ComputePool;
 use crate::hierarchy::{Child, Node};
 use crate::http::base_path::BasePath;
+use crate::http::problem::Problem;
 use crate::key::NodePath;
 use crate::metadata::{GroupMetadata, NodeKind};
 use crate::page::{ChildRow, HomePage, MountCard, PageLimits, pictured};
@@ -41,23 +43,35 @@ const CONCURRENCY: usize = 8;
 const MOST_ATTRIBUTES: usize = 16 << 10;
 
 /// Responds with the page of all mounts.
+///
+/// # Errors
+/// Only a bug.
 pub(crate) async fn home(
     state: &AppState,
     uri: &Uri,
     request: &HeaderMap,
     base: &BasePath,
     caller: &Caller,
-) -> Response {
+) -> Result<Response, Problem> {
     let readiness = state.readiness.check().await;
     let mut cards = Vec::new();
     for mount in state.mounts.iter().filter(|mount| caller.rights().can_see(&mount.name)) {
         let mount_state = readiness.get(&mount.name).copied().unwrap_or(MountState::Ready);
         cards.push(card(state, base, caller, mount, mount_state));
     }
-    let mounts = stream::iter(cards).buffered(CONCURRENCY).collect().await;
+    let mounts: Vec<MountCard> = stream::iter(cards).buffered(CONCURRENCY).collect().await;
+    // What a group is follows from its attributes.
+    let nodes = mounts.iter().flat_map(|mount| mount.nodes.iter().flatten());
+    let bytes = nodes.map(attribute_bytes).fold(0, u64::saturating_add);
     let page = HomePage { mounts, version: env!("CARGO_PKG_VERSION") };
-    let site = site::site(state, base, caller, uri, request);
-    headers::answer(request, page.render(&site), site.session.is_some())
+    let (site, request) = (site::site(state, base, caller, uri, request), request.clone());
+    let answer = move || headers::answer(&request, page.render(&site), site.session.is_some());
+    Ok(state.engine.cpu.run_document(bytes, answer).await?)
+}
+
+/// Bytes of the attributes of a group in a list.
+fn attribute_bytes(node: &ChildRow) -> u64 {
+    node.attributes.as_ref().map_or(0, |attributes| attributes.text().len() as u64)
 }
 
 async fn card(
@@ -116,13 +130,14 @@ async fn contents(state: &AppState, caller: &Caller, mount: &Mount, links: PageL
     let target = NodeTarget { mount, opener, path: root.clone() };
     let rows =
         RowOpener { target: &target, links, limits: PageLimits::of(&state.engine.read), deadline: None };
+    let cpu = &state.engine.cpu;
     match target.opener.find(&root).await {
         Ok(Some(opened)) => match &opened.node {
             Node::Group(group) => {
                 let is_short = group.attributes.text().len() <= MOST_ATTRIBUTES;
                 let title = if is_short { group.attributes.get("title") } else { None };
                 let title = title.and_then(|title| title.as_str().map(str::to_owned));
-                let (nodes, has_more) = nodes(rows, Top::Group(group), began).await;
+                let (nodes, has_more) = nodes(cpu, rows, Top::Group(group), began).await;
                 Contents { title, nodes, has_more }
             }
             // A mount that is one array shows this.
@@ -135,7 +150,7 @@ async fn contents(state: &AppState, caller: &Caller, mount: &Mount, links: PageL
             }
         },
         Ok(None) => {
-            let (nodes, has_more) = nodes(rows, Top::Folder(caller.rights()), began).await;
+            let (nodes, has_more) = nodes(cpu, rows, Top::Folder(caller.rights()), began).await;
             Contents { title: None, nodes, has_more }
         }
         Err(_) => Contents::default(),
@@ -166,7 +181,12 @@ impl Top<'_> {
 }
 
 /// The nodes of a mount, of which the first are opened, and whether there are more.
-async fn nodes(rows: RowOpener<'_>, top: Top<'_>, began: Instant) -> (Option<Vec<ChildRow>>, bool) {
+async fn nodes(
+    cpu: &ComputePool,
+    rows: RowOpener<'_>,
+    top: Top<'_>,
+    began: Instant,
+) -> (Option<Vec<ChildRow>>, bool) {
     let Some(mut first) = top.paths(rows.target, MOST_NODES + 1).await else { return (None, false) };
     let has_more = first.len() > MOST_NODES;
     first.truncate(MOST_NODES);
@@ -181,14 +201,19 @@ async fn nodes(rows: RowOpener<'_>, top: Top<'_>, began: Instant) -> (Option<Vec
         opened.extend(listed.iter().take(MOST_LISTED).skip(MOST_NODES).map(|node| rows.listed(node)));
     }
     // The card is complete without them.
-    let _ = timeout_at(began + PICTURES_WAIT, add_pictures(rows, &mut opened)).await;
+    let _ = timeout_at(began + PICTURES_WAIT, add_pictures(cpu, rows, &mut opened)).await;
     (Some(opened), is_cut)
 }
 
 /// Adds to groups that are datasets the arrays that their pictures are of.
-async fn add_pictures(rows: RowOpener<'_>, nodes: &mut [ChildRow]) {
+async fn add_pictures(cpu: &ComputePool, rows: RowOpener<'_>, nodes: &mut [ChildRow]) {
     let root = NodePath::root();
-    for node in nodes.iter_mut().take(MOST_NODES).filter(|node| node.is_plain_group()) {
+    for node in nodes.iter_mut().take(MOST_NODES).filter(|node| node.attributes.is_some()) {
+        let group = node.clone();
+        let is_plain = cpu.run_document(attribute_bytes(node), move || group.is_plain_group()).await;
+        if !is_plain.unwrap_or_default() {
+            continue;
+        }
         let Ok(path) = root.child(&node.item.name) else { continue };
         let Ok(Some(opened)) = rows.target.opener.find(&path).await else { continue };
         let Node::Group(group) = &opened.node else { continue };

@@ -134,7 +134,7 @@ pub(super) async fn get_view(
             {
                 return Ok(redirect);
             }
-            let page = view.array(&node, metadata).await;
+            let page = view.array(&node, metadata).await?;
             render(&state, request, bytes, move || page.render(&site)).await
         }
         Node::Group(group) => {
@@ -280,7 +280,7 @@ impl View<'_> {
         RowOpener { target: self.target, links: self.links, limits: self.limits(), deadline }
     }
 
-    async fn array(&self, node: &OpenNode, metadata: &Arc<ArrayMetadata>) -> ArrayPage {
+    async fn array(&self, node: &OpenNode, metadata: &Arc<ArrayMetadata>) -> Result<ArrayPage, Problem> {
         let mut place = self.place();
         let path = &self.target.path;
         let mut silence = None;
@@ -307,19 +307,20 @@ impl View<'_> {
         let has_tables = timeout(tables_wait, self.has_tables(metadata)).await.unwrap_or_default();
         let (state, complaint) = self.state();
         place.image_above = image.as_ref().map(|image| Box::new(self.links.of(&image.path)));
-        ArrayPage {
+        let warnings = warnings::of_array(self.state, self.links, path, node, image.is_some()).await?;
+        Ok(ArrayPage {
             place,
             has_categories: has_categories(&metadata.attributes, image.as_ref().map(|image| &image.ome)),
             metadata: Arc::clone(metadata),
             array: node.array().cloned().map_err(|error| error.to_string()),
             coordinates,
             has_tables,
-            warnings: warnings::of_array(self.links, path, node, image.is_some()),
+            warnings,
             limits: self.limits(),
             silence,
             complaint,
             state,
-        }
+        })
     }
 
     /// Whether each coordinate of an array is as long as its dimension. One that cannot be read has no tables either.

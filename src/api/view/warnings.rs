@@ -16,18 +16,21 @@ use crate::services::state::AppState;
 const SINGLE_LEVEL: &str = "single-level";
 
 /// The warnings about an array. A level of an image has other levels.
-pub(super) fn of_array(
+pub(super) async fn of_array(
+    state: &AppState,
     links: PageLinks<'_>,
     path: &NodePath,
     node: &OpenNode,
     is_level: bool,
-) -> Vec<PageWarning> {
-    let Node::Array(metadata) = &node.node else { return Vec::new() };
+) -> Result<Vec<PageWarning>, Problem> {
+    let Node::Array(metadata) = &node.node else { return Ok(Vec::new()) };
     let decoded_chunk_shape = node.array().ok().and_then(|array| array.decoded_chunk_shape());
     let facts = ArrayFacts { metadata: metadata.clone(), decoded_chunk_shape, ends: None };
-    let summary = summarize_array(path, &facts, &Neighbours::default());
-    let warnings = summary.warnings.into_iter().filter(|warning| !is_level || warning.code != SINGLE_LEVEL);
-    warnings.map(|warning| page_warning(links, path, warning)).collect()
+    let (of, bytes) = (path.clone(), metadata.attributes.text().len() as u64);
+    let summarized = move || summarize_array(&of, &facts, &Neighbours::default()).warnings;
+    let warnings = state.engine.cpu.run_document(bytes, summarized).await?;
+    let warnings = warnings.into_iter().filter(|warning| !is_level || warning.code != SINGLE_LEVEL);
+    Ok(warnings.map(|warning| page_warning(links, path, warning)).collect())
 }
 
 /// The warnings about a group, given the levels that it has as an image.

@@ -15,7 +15,7 @@ pub(super) fn fill_element(metadata: &ArrayMetadata, is_coordinate: bool) -> Opt
             if !is_coordinate && is_fill_missing(metadata) {
                 return Some(metadata.fill_value.as_bytes().to_vec());
             }
-            let value = metadata.attributes.get("_FillValue")?;
+            let value = metadata.attributes.get_short("_FillValue")?;
             let read_as = read_as(&metadata.attributes, data_type);
             missing_element(&value, data_type).or_else(|| missing_element(&value, &read_as))
         }

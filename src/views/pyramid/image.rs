@@ -10,7 +10,7 @@ use super::spec::PyramidSpec;
 use crate::array::{Array, OpenNode};
 use crate::conventions::{OmeImage, has_categories};
 use crate::key::NodePath;
-use crate::metadata::{ArrayMetadata, Attributes, DataType};
+use crate::metadata::{ArrayMetadata, DataType};
 use crate::reduce::{Method, Reducer, Reduction};
 use crate::store::Version;
 use crate::views::error::ViewError;
@@ -129,7 +129,7 @@ impl Image {
         let source = self.array.metadata();
         let metadata = ArrayMetadata {
             shape: self.levels.shapes.get(level).unwrap_or(&source.shape).clone(),
-            attributes: level_attributes(&source.attributes),
+            attributes: source.attributes.without(&NOT_OF_LEVELS),
             dimension_names: Some(self.axis_names()),
             ..source.clone()
         };
@@ -157,11 +157,6 @@ impl Image {
         let nodes = std::iter::once(&self.source).chain(&self.group).chain(&self.above).chain(&self.labels);
         nodes.map(|node| node.located.document_bytes()).fold(0, u64::saturating_add)
     }
-}
-
-/// The attributes of an array that are true of its levels too.
-fn level_attributes(attributes: &Attributes) -> Attributes {
-    NOT_OF_LEVELS.iter().fold(attributes.clone(), |attributes, name| attributes.without(name))
 }
 
 /// The sizes of a pixel of the coarsest stored level along the axes, if those of space have one unit.

@@ -48,7 +48,7 @@ impl MissingValue {
         let stored = if !is_v3 && array.has_fill_value {
             Some(array.fill_value.clone())
         } else {
-            let attribute = array.attributes.get(FILL_VALUE);
+            let attribute = array.attributes.get_short(FILL_VALUE);
             let element = attribute.and_then(|value| missing_element(&value, &array.data_type));
             element.map(|element| FillValue::from_bytes(&element))
         };
@@ -90,8 +90,8 @@ impl MissingValue {
     pub(super) fn to_v2(&self, attributes: &Attributes) -> Attributes {
         match &self.v2_attribute {
             AttributeChange::Kept => attributes.clone(),
-            AttributeChange::Removed => attributes.without(FILL_VALUE),
-            AttributeChange::Replaced(name, value) => attributes.without(FILL_VALUE).with(name, value),
+            AttributeChange::Removed => attributes.without(&[FILL_VALUE]),
+            AttributeChange::Replaced(name, value) => attributes.without(&[FILL_VALUE]).with(name, value),
         }
     }
 
@@ -99,7 +99,7 @@ impl MissingValue {
     pub(super) fn to_v3(&self, attributes: &Attributes) -> Attributes {
         match &self.v3_attribute {
             None => attributes.clone(),
-            Some(value) => attributes.without(FILL_VALUE).with(FILL_VALUE, value),
+            Some(value) => attributes.without(&[FILL_VALUE]).with(FILL_VALUE, value),
         }
     }
 }

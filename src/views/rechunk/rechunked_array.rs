@@ -261,7 +261,8 @@ impl RechunkedArray {
         // v3 has a member for these names, so the attribute is not needed.
         let is_redundant =
             dimension_names.is_some() && attributes.get(ARRAY_DIMENSIONS) == Some(json!(dimension_names));
-        let attributes = if is_redundant { attributes.without(ARRAY_DIMENSIONS) } else { attributes.clone() };
+        let attributes =
+            if is_redundant { attributes.without(&[ARRAY_DIMENSIONS]) } else { attributes.clone() };
         let attributes = self.missing_value.to_v3(&attributes);
         ArrayMetadata {
             zarr_format: ZarrFormat::V3,
