@@ -251,6 +251,11 @@ async fn store() -> SharedStore {
     short_hand["data_type"] = json!("uint8");
     short_hand["fill_value"] = json!(0);
     put(&store, "b/zarr.json", document(short_hand.clone(), json!({"long": long()}))).await;
+    // One whose attributes should be short.
+    for (name, attribute) in [("packed", "scale_factor"), ("ranged", "valid_range")] {
+        put(&store, &format!("{name}/zarr.json"), document(short_hand.clone(), json!({attribute: long()})))
+            .await;
+    }
     // One with a place on a map, which long documents of its coordinates say.
     let mut placed = short_hand.clone();
     placed["dimension_names"] = json!(["y", "x"]);
@@ -338,6 +343,8 @@ fn values(route: &str, parameter: &str) -> &'static [&'static str] {
             "texts?format=json",
             "texts?format=nc",
             "texts?coords=1&format=csv",
+            "packed?decode=cf&format=json",
+            "packed?decode=cf&format=nc",
             "wide?slice=:,0:0&format=json",
             "wide?slice=0:0,:&format=csv",
         ],
@@ -354,9 +361,11 @@ fn values(route: &str, parameter: &str) -> &'static [&'static str] {
             "texts.ascii",
             "texts.dods",
             "texts.dap",
+            "packed.dods",
+            "ranged.das",
         ],
         ("path", stats) if stats.starts_with("/v1/stats/") => {
-            &["a", "b?histogram=64&percentiles=1,99", "old/a", "shards"]
+            &["a", "b?histogram=64&percentiles=1,99", "old/a", "shards", "packed"]
         }
         ("path", nodes) if nodes.starts_with("/v1/nodes/") => &[
             "g/scales",
@@ -370,7 +379,7 @@ fn values(route: &str, parameter: &str) -> &'static [&'static str] {
             "many",
         ],
         ("path", view) if view.starts_with("/view/") => {
-            &["g/scales", "b", "p?view=rebased", "p/one?strict", "old/a", "many"]
+            &["g/scales", "b", "p?view=rebased", "p/one?strict", "old/a", "many", "packed", "ranged"]
         }
         ("path", _) => &["g/scales", "b", "old/a"],
         ("key", s3) if s3.starts_with("/s3/") => &["b/zarr.json", "a/c/0/0"],
@@ -453,6 +462,7 @@ fn others() -> Vec<Request<Body>> {
         post("/v1/vectors/m/s/vertices", json!({ "boxes": [[0, 0, 0, 9, 9, 9]] })),
         Request::get("/rechunk/m/1/raw/shards/c/?format=json").body(Body::empty()).unwrap(),
         Request::get("/v1/data/m/shards?format=json").body(Body::empty()).unwrap(),
+        Request::get("/").header("accept", "text/html").body(Body::empty()).unwrap(),
         Request::get("/v1/data/m/label?sel.label=2000-01-01T06..&decode=cf").body(Body::empty()).unwrap(),
     ]
 }
