@@ -10,18 +10,21 @@ use super::compute_pool::ComputePool;
 pub struct DropOnPool<T: Default + Send + 'static> {
     value: T,
     cpu: ComputePool,
+    /// Whether the value was taken out, so that nothing is left to drop.
+    is_taken: bool,
 }
 
 impl<T: Default + Send + 'static> DropOnPool<T> {
     /// A value that is dropped on this pool.
     #[must_use]
     pub fn new(value: T, cpu: &ComputePool) -> Self {
-        Self { value, cpu: cpu.clone() }
+        Self { value, cpu: cpu.clone(), is_taken: false }
     }
 
     /// The value itself, which is dropped where its new owner drops it.
     #[must_use]
     pub fn into_inner(mut self) -> T {
+        self.is_taken = true;
         std::mem::take(&mut self.value)
     }
 }
@@ -42,6 +45,9 @@ impl<T: Default + Send + 'static> DerefMut for DropOnPool<T> {
 
 impl<T: Default + Send + 'static> Drop for DropOnPool<T> {
     fn drop(&mut self) {
+        if self.is_taken {
+            return;
+        }
         let value = std::mem::take(&mut self.value);
         self.cpu.pool.push(Box::new(move || drop(value)));
     }

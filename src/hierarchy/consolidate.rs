@@ -12,9 +12,11 @@ use bytes::Bytes;
 use futures::future::try_join3;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
+use super::candidates::next_candidates;
 use super::consolidated::{BuildTarget, Consolidated};
 use super::documents::{ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, document_key};
 use super::{Hierarchy, HierarchyError};
+use crate::cpu::DropOnPool;
 use crate::key::NodePath;
 use crate::metadata::{DocumentCopy, MetadataError, MetadataLimits, NodeKind, to_inline, to_zmetadata};
 use crate::store::{BudgetExceeded, ByteRange, MemoryBudget, Reservation, SharedStore, StoreError, Version};
@@ -77,15 +79,19 @@ impl Hierarchy {
             return Ok(None);
         };
         let _slot = self.build_slots.acquire().await;
-        let mut copies = BTreeMap::new();
-        for node in std::iter::once(group).chain(build.nodes_below(GroupFormat::V2).await?) {
-            let prefix = build.relative(&node.path);
-            let slash = if prefix.is_empty() { "" } else { "/" };
-            for (name, copy) in node.documents {
-                copies.insert(format!("{prefix}{slash}{name}"), copy.text);
+        let (nodes, root) = (build.nodes_below(GroupFormat::V2).await?, path.clone());
+        let write = move || {
+            let mut copies = BTreeMap::new();
+            for node in std::iter::once(group).chain(nodes.into_inner()) {
+                let prefix = relative(&root, &node.path);
+                let slash = if prefix.is_empty() { "" } else { "/" };
+                for (name, copy) in node.documents {
+                    copies.insert(format!("{prefix}{slash}{name}"), copy.text);
+                }
             }
-        }
-        build.finish(move || to_zmetadata(&copies)).await.map(Some)
+            to_zmetadata(&copies)
+        };
+        build.finish(write).await.map(Some)
     }
 
     async fn assemble_inline(
@@ -103,12 +109,16 @@ impl Hierarchy {
             _ => return Ok(None),
         };
         let _slot = self.build_slots.acquire().await;
-        let mut copies = BTreeMap::new();
-        for node in build.nodes_below(GroupFormat::V3).await? {
-            let text = node.documents.into_iter().map(|(_, copy)| copy.text).collect();
-            copies.insert(build.relative(&node.path).to_owned(), text);
-        }
-        build.finish(move || to_inline(&group, &copies)).await.map(Some)
+        let (nodes, root) = (build.nodes_below(GroupFormat::V3).await?, path.clone());
+        let write = move || {
+            let mut copies = BTreeMap::new();
+            for node in nodes.into_inner() {
+                let text = node.documents.into_iter().map(|(_, copy)| copy.text).collect();
+                copies.insert(relative(&root, &node.path).to_owned(), text);
+            }
+            to_inline(&group, &copies)
+        };
+        build.finish(write).await.map(Some)
     }
 }
 
@@ -193,15 +203,10 @@ impl<'a> Build<'a> {
         Ok(Consolidated { text, version })
     }
 
-    /// A node's path below the root.
-    fn relative<'p>(&self, path: &'p NodePath) -> &'p str {
-        path.as_str().strip_prefix(self.root.prefix().as_str()).unwrap_or_default()
-    }
-
     /// All nodes below the root.
-    async fn nodes_below(&self, format: GroupFormat) -> Result<Vec<NodeCopy>, HierarchyError> {
+    async fn nodes_below(&self, format: GroupFormat) -> Result<DropOnPool<Vec<NodeCopy>>, HierarchyError> {
         let limit = self.hierarchy.limits.consolidated_nodes;
-        let (mut nodes, mut visited) = (Vec::new(), 0_usize);
+        let (mut nodes, mut visited) = (DropOnPool::new(Vec::new(), &self.hierarchy.cpu), 0_usize);
         let mut groups = vec![self.root.clone()];
         // Each level is one segment deeper than the last, and the number of segments of a key is bounded.
         while !groups.is_empty() {
@@ -235,23 +240,18 @@ impl<'a> Build<'a> {
         Ok(nodes)
     }
 
-    /// The paths of possible nodes directly below a group.
+    /// The paths of possible nodes directly below a group, at most one more than nodes are allowed.
     async fn list_children(
         &self,
         group: NodePath,
         format: GroupFormat,
     ) -> Result<Vec<NodePath>, HierarchyError> {
-        let listing = match self.store.list_dir(group.prefix()).await {
-            Ok(listing) => listing,
-            Err(StoreError::NotListable) => {
-                return Err(HierarchyError::NotListable { path: self.root.clone() });
-            }
-            Err(source) => return Err(HierarchyError::Store { key: group.prefix().to_string(), source }),
-        };
-        let paths = listing.prefixes.iter().filter_map(|prefix| NodePath::parse(prefix.as_str()).ok());
-        Ok(match format {
-            GroupFormat::V2 => paths.collect(),
-            GroupFormat::V3 => paths.filter(|path| !path.is_reserved_in_v3()).collect(),
+        let most = self.hierarchy.limits.consolidated_nodes.saturating_add(1);
+        let mut listing = self.store.list_dir_after(group.prefix(), "");
+        let paths = next_candidates(&mut listing, matches!(format, GroupFormat::V3), most).await;
+        paths.map_err(|error| match error {
+            StoreError::NotListable => HierarchyError::NotListable { path: self.root.clone() },
+            source => HierarchyError::Store { key: group.prefix().to_string(), source },
         })
     }
 
@@ -312,6 +312,11 @@ impl<'a> Build<'a> {
             }),
         }
     }
+}
+
+/// A node's path below the root of a build.
+fn relative<'p>(root: &NodePath, path: &'p NodePath) -> &'p str {
+    path.as_str().strip_prefix(root.prefix().as_str()).unwrap_or_default()
 }
 
 fn parse(

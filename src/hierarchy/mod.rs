@@ -4,6 +4,7 @@
 //! `.zarray` and `.zgroup`, and these over the `meta` of Zarr v1. A prefix without a document is not a node, unless an
 //! array above declares it (convention "dependent-arrays"). This module does not read chunks.
 
+mod candidates;
 mod children;
 mod consolidate;
 mod consolidated;

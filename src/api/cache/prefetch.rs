@@ -19,7 +19,7 @@ use crate::http::problem::Problem;
 use crate::key::NodePath;
 use crate::services::engine::ArrayEngine;
 use crate::services::extract::NodeTarget;
-use crate::store::StoreError;
+use crate::store::{DirEntry, StoreError};
 
 /// Chunks that are loaded concurrently.
 const CONCURRENCY: usize = 8;
@@ -127,16 +127,14 @@ impl Prefetch<'_> {
         let hierarchy = self.target.opener.hierarchy();
         let Some(opened) = self.target.opener.find(path).await? else {
             // A prefix without a document may have nodes below it.
-            let listing = match hierarchy.store().list_dir(path.prefix()).await {
-                Ok(listing) => listing,
-                Err(StoreError::NotListable) => return Ok(Vec::new()),
+            return Ok(match self.listed_below(path).await {
+                Ok(paths) => paths,
+                Err(StoreError::NotListable) => Vec::new(),
                 Err(_) => {
                     self.warmed.failed += 1;
-                    return Ok(Vec::new());
+                    Vec::new()
                 }
-            };
-            let node = |name: &str| NodePath::parse(name.trim_end_matches('/')).ok();
-            return Ok(listing.prefixes.iter().filter_map(|prefix| node(prefix.as_str())).collect());
+            });
         };
         self.warmed.nodes += 1;
         match &opened.node {
@@ -158,6 +156,24 @@ impl Prefetch<'_> {
                 Ok(Vec::new())
             }
         }
+    }
+
+    /// The paths directly below a prefix, at most one more than the queue holds.
+    async fn listed_below(&self, path: &NodePath) -> Result<Vec<NodePath>, StoreError> {
+        let mut listing = self.target.opener.hierarchy().store().list_dir_after(path.prefix(), "");
+        let mut paths = Vec::new();
+        while paths.len() <= MOST_WAITING
+            && let Some(entry) = listing.try_next().await?
+        {
+            // Many entries may be ready at once; let other tasks run.
+            tokio::task::consume_budget().await;
+            if let DirEntry::Prefix(prefix) = entry
+                && let Ok(path) = NodePath::parse(prefix.as_str())
+            {
+                paths.push(path);
+            }
+        }
+        Ok(paths)
     }
 
     /// Runs `part` for each chunk of an array, a few concurrently.

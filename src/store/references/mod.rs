@@ -13,6 +13,7 @@ mod generated;
 mod icechunk;
 mod json;
 mod kerchunk;
+mod listed_items;
 mod load;
 mod parquet;
 mod place;

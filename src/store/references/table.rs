@@ -118,6 +118,11 @@ impl ReferenceTable {
         self.entries.partition_point(|entry| entry.key(&self.keys) < text)
     }
 
+    /// How many keys begin with a prefix.
+    pub(super) fn count_below(&self, prefix: &str) -> usize {
+        self.first_behind(prefix).saturating_sub(self.first_from(prefix))
+    }
+
     /// The index of the first key after all those that begin with a prefix, which ends in `/`.
     pub(super) fn first_behind(&self, prefix: &str) -> usize {
         let begins_before = |entry: &Entry| {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use futures::stream::{Stream, StreamExt, TryStreamExt, iter};
 
 use super::found;
+use super::manifest::ChunkManifest;
 use super::reader::RepositoryReader;
 use super::snapshot::{CHUNKS, DOCUMENT, KeysOf, NodeOf, RepositorySnapshot};
 use super::version::MARK;
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::container::ContainerReservation;
+use crate::store::references::listed_items::{FEW, ListedItems};
 use crate::store::references::reference_store::LISTED_AT_ONCE;
 use crate::store::references::{BrokenReference, ReferenceError};
 use crate::store::{DirEntry, ListEntry, StoreError};
@@ -49,41 +50,54 @@ impl Listed {
         self.pin.is_empty() && key.starts_with(MARK)
     }
 
-    /// The keys of an array's chunks, sorted, with the memory for them.
-    async fn chunk_keys(&self, path: &str) -> Result<(Vec<String>, ContainerReservation), StoreError> {
-        let (mut keys, mut reserved) = (Vec::new(), self.reader.budget().empty());
+    /// Whether a listing after a text has this key or prefix.
+    fn lists(&self, text: &str, after: &str) -> bool {
+        text > after && !self.is_hidden(text)
+    }
+
+    /// Items of a listing, which are few.
+    fn items<T: Send + 'static>(&self, first: Vec<T>) -> ListedItems<T> {
+        ListedItems::new(first, &self.reader.source().cpu, self.reader.budget().empty())
+    }
+
+    /// The keys of an array's chunks, in no order.
+    async fn chunk_keys(&self, path: &str) -> Result<ListedItems<String>, StoreError> {
+        let mut keys = self.items(Vec::new());
         let snapshot = Arc::clone(&self.snapshot);
         let Some(node) = snapshot.node(path).filter(|node| node.is_array) else {
-            return Ok((keys, reserved));
+            return Ok(keys);
         };
-        let begin = joined(path, CHUNKS);
-        let entry = LISTED_BYTES.saturating_add(2 * begin.len() as u64);
+        let held = &self.reader.source().held;
+        let entry = LISTED_BYTES.saturating_add(2 * joined(path, CHUNKS).len() as u64);
         let id = node.id().map_err(ReferenceError::from)?;
-        for known in node.all_manifests() {
+        for (at, known) in node.all_manifests().enumerate() {
             let known = known.map_err(ReferenceError::from)?;
-            let manifest = self.reader.source().held.manifest(known.id).await?;
+            let manifest = held.manifest(known.id).await?;
             let manifest =
                 manifest.ok_or_else(|| BrokenReference::Missing.of(&format!("manifests/{}", known.id)))?;
-            let count = (keys.len() as u64).saturating_add(manifest.count(id) as u64);
-            while let Err(error) = reserved.resize(count.saturating_mul(entry)) {
-                if !self.reader.source().held.evict() {
+            let more = manifest.count(id) as u64;
+            let count = (keys.count() as u64).saturating_add(more);
+            while let Err(error) = keys.reserved.resize(count.saturating_mul(entry)) {
+                if !held.evict() {
                     return Err(ReferenceError::from(error).into());
                 }
             }
-            for chunk in manifest.chunks(id) {
-                if known.has(&chunk).map_err(ReferenceError::from)? {
-                    let places = chunk.iter().flat_map(|place| ["/".to_owned(), place.to_string()]);
-                    keys.push(places.fold(begin.clone(), |key, part| key + &part));
-                }
-            }
+            let (snapshot, path) = (Arc::clone(&self.snapshot), path.to_owned());
+            let add = move |mut keys: Vec<String>| {
+                add_chunks(&snapshot, &path, (at, &manifest), &mut keys)?;
+                Ok(keys)
+            };
+            keys = keys.change(more.saturating_mul(entry), add).await?;
             tokio::task::consume_budget().await;
         }
-        keys.sort_unstable();
-        Ok((keys, reserved))
+        Ok(keys)
     }
 
     /// The entries of keys, in their order.
-    fn entries(self, keys: Vec<String>) -> impl Stream<Item = Result<ListEntry, StoreError>> + Send + use<> {
+    fn entries<K: Iterator<Item = String> + Send>(
+        self,
+        keys: K,
+    ) -> impl Stream<Item = Result<ListEntry, StoreError>> + Send {
         let entries = iter(keys).map(move |key| {
             let listed = self.clone();
             async move { listed.entry(&key).await }
@@ -128,18 +142,22 @@ impl Listed {
         let parts = iter(parts).then(move |part| {
             let (listed, prefix, after) = (self.clone(), prefix.clone(), after.clone());
             async move {
-                let (keys, reserved) = match part {
-                    Part::Document(key) => (vec![key], listed.reader.budget().empty()),
-                    Part::Chunks(path) => listed.chunk_keys(&path).await?,
+                let (document, chunks) = match part {
+                    // It begins with the prefix.
+                    Part::Document(key) => (Some(key).filter(|key| listed.lists(key, &after)), None),
+                    Part::Chunks(path) => {
+                        let keys = listed.chunk_keys(&path).await?;
+                        let (bytes, chosen) = (keys.reserved.bytes(), listed.clone());
+                        let choose = move |mut keys: Vec<String>| {
+                            keys.retain(|key| key.starts_with(&prefix) && chosen.lists(key, &after));
+                            keys.sort_unstable();
+                            Ok(keys)
+                        };
+                        (None, Some(keys.change(bytes, choose).await?.into_items()))
+                    }
                 };
-                let is_listed =
-                    |key: &String| *key > after && key.starts_with(&prefix) && !listed.is_hidden(key);
-                let keys = keys.into_iter().filter(is_listed).collect();
-                // The reservation is held as long as the keys are.
-                Ok::<_, StoreError>(listed.entries(keys).map(move |entry| {
-                    let _held = &reserved;
-                    entry
-                }))
+                let keys = document.into_iter().chain(chunks.into_iter().flatten());
+                Ok::<_, StoreError>(listed.entries(keys))
             }
         });
         parts.try_flatten()
@@ -151,30 +169,27 @@ impl Listed {
         prefix: String,
         after: String,
     ) -> Result<impl Stream<Item = Result<DirEntry, StoreError>> + Send + use<>, StoreError> {
-        let mut found: Vec<(String, bool)> = Vec::new();
-        let mut held = None;
-        if let Some(path) = self.array_above(&prefix) {
-            let (keys, reserved) = self.chunk_keys(&path).await?;
-            for key in keys {
-                let Some(rest) = key.strip_prefix(&prefix) else { continue };
-                match rest.split_once('/') {
-                    None => found.push((key, false)),
-                    Some((name, _)) => {
-                        let directory = format!("{prefix}{name}/");
-                        if found.last().is_none_or(|(last, _)| *last != directory) {
-                            found.push((directory, true));
-                        }
-                    }
-                }
-            }
-            held = Some(reserved);
+        let listed = self.clone();
+        let found = if let Some(path) = self.array_above(&prefix) {
+            let keys = self.chunk_keys(&path).await?;
+            let bytes = keys.reserved.bytes();
+            let group = move |mut keys: Vec<String>| {
+                keys.sort_unstable();
+                Ok(listed.chosen(grouped(keys, &prefix), &after))
+            };
+            keys.change(bytes, group).await?
         } else {
-            self.add_nodes(&prefix, &mut found);
-        }
-        found.retain(|(text, _)| *text > after && !self.is_hidden(text));
-        found.sort_unstable();
-        let entries = iter(found).map(move |(text, is_prefix)| {
-            let _held = &held;
+            let mut at = self.snapshot.first_from(&prefix);
+            let first: Vec<_> = std::iter::from_fn(|| self.next_under(&prefix, &mut at)).take(FEW).collect();
+            let bytes = if first.len() < FEW { 0 } else { u64::MAX };
+            let add = move |mut found: Vec<(String, bool)>| {
+                found.extend(std::iter::from_fn(|| listed.next_under(&prefix, &mut at)));
+                found.dedup();
+                Ok(listed.chosen(found, &after))
+            };
+            self.items(first).change(bytes, add).await?
+        };
+        let entries = iter(found.into_items()).map(move |(text, is_prefix)| {
             let listed = self.clone();
             async move {
                 if is_prefix {
@@ -188,32 +203,36 @@ impl Listed {
         Ok(entries.try_filter_map(|entry| std::future::ready(Ok(entry))))
     }
 
-    /// Adds the documents and the nodes under a prefix: texts, and whether each is a prefix.
-    fn add_nodes(&self, prefix: &str, found: &mut Vec<(String, bool)>) {
-        let mut at = self.snapshot.first_from(prefix);
-        while let Some(part) = self.part(at) {
-            let (key, array) = match part {
+    /// Of keys and prefixes, those that a listing after a text has, in their order.
+    fn chosen(&self, mut found: Vec<(String, bool)>, after: &str) -> Vec<(String, bool)> {
+        found.retain(|(text, _)| self.lists(text, after));
+        found.sort_unstable();
+        found
+    }
+
+    /// The document or node directly under a prefix at the place `at` in the order of keys, which advances beyond it: its text, and
+    /// whether that is a prefix.
+    fn next_under(&self, prefix: &str, at: &mut usize) -> Option<(String, bool)> {
+        loop {
+            let (key, array) = match self.part(*at)? {
                 Part::Document(key) => (key, None),
                 Part::Chunks(path) => (joined(&path, CHUNKS), Some(path)),
             };
-            let Some(rest) = key.strip_prefix(prefix) else { break };
+            let rest = key.strip_prefix(prefix)?;
             if let Some((name, _)) = rest.split_once('/') {
-                let below = format!("{prefix}{name}/");
                 // `0` comes after `/`.
-                at = self.snapshot.first_from(&format!("{prefix}{name}0"));
-                found.push((below, true));
-                continue;
+                *at = self.snapshot.first_from(&format!("{prefix}{name}0"));
+                return Some((format!("{prefix}{name}/"), true));
             }
-            at += 1;
+            *at += 1;
             let node = array.as_deref().and_then(|path| self.snapshot.node(path));
             match node {
-                None => found.push((key, false)),
-                Some(node) if node.rank().is_ok_and(|rank| rank == 0) => found.push((key, false)),
-                Some(node) if has_manifests(&node) => found.push((format!("{key}/"), true)),
+                None => return Some((key, false)),
+                Some(node) if node.rank().is_ok_and(|rank| rank == 0) => return Some((key, false)),
+                Some(node) if has_manifests(&node) => return Some((format!("{key}/"), true)),
                 Some(_) => {}
             }
         }
-        found.dedup();
     }
 
     /// The array whose chunks are under a prefix: `PATH/c/`, `PATH/c/0/`.
@@ -230,6 +249,42 @@ impl Listed {
             rest = before;
         }
     }
+}
+
+/// Adds the keys of an array's chunks that are in one of its manifests, which is the one at this place.
+fn add_chunks(
+    snapshot: &RepositorySnapshot,
+    path: &str,
+    (at, manifest): (usize, &ChunkManifest),
+    keys: &mut Vec<String>,
+) -> Result<(), ReferenceError> {
+    let Some(node) = snapshot.node(path) else { return Ok(()) };
+    let (known, begin) = (node.manifest_at(at)?, joined(path, CHUNKS));
+    for chunk in manifest.chunks(node.id()?) {
+        if known.has(&chunk)? {
+            let places = chunk.iter().flat_map(|place| ["/".to_owned(), place.to_string()]);
+            keys.push(places.fold(begin.clone(), |key, part| key + &part));
+        }
+    }
+    Ok(())
+}
+
+/// What is directly under a prefix, of sorted keys: texts, and whether each is a prefix.
+fn grouped(keys: Vec<String>, prefix: &str) -> Vec<(String, bool)> {
+    let mut found: Vec<(String, bool)> = Vec::new();
+    for key in keys {
+        let Some(rest) = key.strip_prefix(prefix) else { continue };
+        match rest.split_once('/') {
+            None => found.push((key, false)),
+            Some((name, _)) => {
+                let directory = format!("{prefix}{name}/");
+                if found.last().is_none_or(|(last, _)| *last != directory) {
+                    found.push((directory, true));
+                }
+            }
+        }
+    }
+    found
 }
 
 fn has_manifests(node: &NodeOf<'_>) -> bool {

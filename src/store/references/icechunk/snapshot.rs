@@ -306,6 +306,11 @@ impl<'a> NodeOf<'a> {
         self.data()?.vector_of_tables(array::MANIFESTS)?.ok_or(Malformed)
     }
 
+    /// The manifest of the array at a place among them.
+    pub(super) fn manifest_at(&self, at: usize) -> Result<ManifestOf<'a>, Malformed> {
+        ManifestOf::of(self.manifests()?, at)
+    }
+
     /// The manifests of the array.
     pub(super) fn all_manifests(&self) -> impl Iterator<Item = Result<ManifestOf<'a>, Malformed>> {
         let manifests = self.manifests();

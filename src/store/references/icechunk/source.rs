@@ -41,7 +41,7 @@ const RETRY: Duration = Duration::from_secs(10);
 pub(super) struct Source {
     inner: SharedStore,
     file: StoreKey,
-    cpu: ComputePool,
+    pub(super) cpu: ComputePool,
     budget: ContainerBudget,
     pub(super) held: HeldFiles,
     repository: IndexCache<Repository, ReferenceError>,

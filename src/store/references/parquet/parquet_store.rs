@@ -12,6 +12,7 @@ use crate::cpu::ComputePool;
 use crate::key::{KeyError, StoreKey, StorePrefix};
 use crate::store::container::{ContainerReservation, IndexCache, TRIES};
 use crate::store::references::allowed::AllowList;
+use crate::store::references::listed_items::{FEW, ListedItems};
 use crate::store::references::load::{LoadedReferences, parsed};
 use crate::store::references::read;
 use crate::store::references::reference_store::{LISTED_AT_ONCE, next_under};
@@ -237,36 +238,42 @@ impl ParquetReferenceStore {
         Ok(numbers)
     }
 
-    /// The keys of an array's chunks, sorted.
-    async fn chunk_keys(
-        &self,
-        metadata: &Metadata,
-        prefix: &str,
-    ) -> Result<(Vec<String>, ContainerReservation), StoreError> {
-        let (mut keys, mut reserved) = (Vec::new(), self.budget.empty());
+    /// Items of a listing, which are few.
+    fn items<T: Send + 'static>(&self, first: Vec<T>) -> ListedItems<T> {
+        ListedItems::new(first, &self.cpu, self.budget.empty())
+    }
+
+    /// The keys of an array's chunks, in no order.
+    async fn chunk_keys(&self, metadata: &Metadata, prefix: &str) -> Result<ListedItems<String>, StoreError> {
+        let mut keys = self.items(Vec::new());
         let mut listed = self.budget.empty();
         for number in self.record_numbers(metadata, prefix, &mut listed).await? {
             let Some(place) = metadata.record(prefix, number) else { continue };
             let Some(record) = self.record(metadata, &place).await? else { continue };
-            let count = (keys.len() as u64).saturating_add(record.table.len() as u64);
-            while let Err(error) = reserved.resize(count.saturating_mul(LISTED_BYTES)) {
+            let more = record.table.len() as u64;
+            let count = (keys.count() as u64).saturating_add(more);
+            while let Err(error) = keys.reserved.resize(count.saturating_mul(LISTED_BYTES)) {
                 if !self.records.evict() {
                     return Err(ReferenceError::from(error).into());
                 }
             }
-            keys.extend((0..record.table.len()).filter_map(|at| record.table.key(at)).map(str::to_owned));
+            let add = move |mut keys: Vec<String>| {
+                let table = &record.table;
+                keys.extend((0..table.len()).filter_map(|at| table.key(at)).map(str::to_owned));
+                Ok(keys)
+            };
+            keys = keys.change(more.saturating_mul(LISTED_BYTES), add).await?;
             tokio::task::consume_budget().await;
         }
-        keys.sort_unstable();
-        Ok((keys, reserved))
+        Ok(keys)
     }
 
     /// The entries of keys, in their order.
-    fn entries(
+    fn entries<K: Iterator<Item = String> + Send>(
         &self,
         metadata: &Arc<Metadata>,
-        keys: Vec<String>,
-    ) -> impl Stream<Item = Result<ListEntry, StoreError>> + Send + use<> {
+        keys: K,
+    ) -> impl Stream<Item = Result<ListEntry, StoreError>> + Send + use<K> {
         let (store, metadata) = (self.clone(), Arc::clone(metadata));
         let entries = iter(keys).map(move |key| {
             let (store, metadata) = (store.clone(), Arc::clone(&metadata));
@@ -286,32 +293,31 @@ impl ParquetReferenceStore {
         after: String,
     ) -> Result<impl Stream<Item = Result<ListEntry, StoreError>>, StoreError> {
         let metadata = self.current_metadata().await?;
-        let documents = &metadata.documents.table;
-        // The chunks of an array begin with a digit, and no document of it does.
-        let mut parts: Vec<(String, bool)> = Vec::new();
-        let at = documents.first_from(prefix.as_str());
-        let keys =
-            (at..).map_while(|at| documents.key(at)).take_while(|key| key.starts_with(prefix.as_str()));
-        parts.extend(keys.filter(|key| *key > after.as_str()).map(|key| (key.to_owned(), false)));
-        let above =
-            prefix.as_str().rfind('/').map_or("", |end| prefix.as_str().get(..=end).unwrap_or_default());
-        parts.extend(metadata.arrays_below(above).map(|array| (format!("{array}0"), true)));
-        parts.sort_unstable();
-        let parts = iter(parts).then(move |(part, is_array)| {
+        let documents = metadata.documents.table.count_below(prefix.as_str()) as u64;
+        let (known, begin) = (Arc::clone(&metadata), after.clone());
+        let add = move |mut parts: Vec<(String, bool)>| {
+            add_parts(&known, prefix.as_str(), &begin, &mut parts);
+            Ok(parts)
+        };
+        let parts = self.items(Vec::new()).change(documents.saturating_mul(LISTED_BYTES), add).await?;
+        let parts = iter(parts.into_items()).then(move |(part, is_array)| {
             let (store, metadata, after) = (self.clone(), Arc::clone(&metadata), after.clone());
             async move {
-                let array = part.strip_suffix('0').filter(|_| is_array);
-                let (keys, reserved) = match array {
-                    Some(array) => store.chunk_keys(&metadata, array).await?,
-                    None => (vec![part], store.budget.empty()),
+                let (document, chunks) = match part.strip_suffix('0').filter(|_| is_array) {
+                    None => (Some(part), None),
+                    Some(array) => {
+                        let keys = store.chunk_keys(&metadata, array).await?;
+                        let bytes = keys.reserved.bytes();
+                        let choose = move |mut keys: Vec<String>| {
+                            keys.retain(|key| *key > after);
+                            keys.sort_unstable();
+                            Ok(keys)
+                        };
+                        (None, Some(keys.change(bytes, choose).await?.into_items()))
+                    }
                 };
-                let keys: Vec<String> = keys.into_iter().filter(|key| *key > after).collect();
-                let entries = store.entries(&metadata, keys);
-                // The reservation is held as long as the keys are.
-                Ok::<_, StoreError>(entries.map(move |entry| {
-                    let _held = &reserved;
-                    entry
-                }))
+                let keys = document.into_iter().chain(chunks.into_iter().flatten());
+                Ok::<_, StoreError>(store.entries(&metadata, keys))
             }
         });
         Ok(parts.try_flatten())
@@ -324,16 +330,21 @@ impl ParquetReferenceStore {
         after: String,
     ) -> Result<impl Stream<Item = Result<DirEntry, StoreError>>, StoreError> {
         let metadata = self.current_metadata().await?;
-        let documents = &metadata.documents.table;
-        let mut next = documents.first_from(prefix.as_str());
-        let steps = std::iter::from_fn(|| next_under(documents, &prefix, &mut next));
-        let mut texts: Vec<(String, Option<StorePrefix>)> =
-            steps.filter(|step| step.text > after).map(|step| (step.text, step.prefix)).collect();
-        let (keys, reserved) = self.chunk_keys(&metadata, prefix.as_str()).await?;
-        texts.extend(keys.into_iter().filter(|key| *key > after).map(|key| (key, None)));
-        texts.sort_unstable_by(|one, two| one.0.cmp(&two.0));
-        let entries = iter(texts).map(move |(text, prefix)| {
-            let _held = &reserved;
+        let keys = self.chunk_keys(&metadata, prefix.as_str()).await?;
+        let mut next = metadata.documents.table.first_from(prefix.as_str());
+        let known = Arc::clone(&metadata);
+        let mut steps = std::iter::from_fn(move || next_under(&known.documents.table, &prefix, &mut next));
+        let first: Vec<_> = steps.by_ref().take(FEW).collect();
+        let bytes = if first.len() < FEW { keys.reserved.bytes() } else { u64::MAX };
+        let add = move |keys: Vec<String>| {
+            let steps = first.into_iter().chain(steps).map(|step| (step.text, step.prefix));
+            let mut texts: Vec<_> = steps.chain(keys.into_iter().map(|key| (key, None))).collect();
+            texts.retain(|(text, _)| *text > after);
+            texts.sort_unstable_by(|one, two| one.0.cmp(&two.0));
+            Ok(texts)
+        };
+        let texts = keys.change(bytes, add).await?;
+        let entries = iter(texts.into_items()).map(move |(text, prefix)| {
             let (store, metadata) = (self.clone(), Arc::clone(&metadata));
             async move {
                 if let Some(prefix) = prefix {
@@ -347,6 +358,18 @@ impl ParquetReferenceStore {
         let entries = entries.buffered(LISTED_AT_ONCE);
         Ok(entries.try_filter_map(|entry| std::future::ready(Ok(entry))))
     }
+}
+
+/// Adds the parts of a listing below a prefix and after a text, in their order: the keys of documents, and for each array a text that
+/// begins as the keys of its chunks. These begin with a digit, and no document of it does.
+fn add_parts(metadata: &Metadata, prefix: &str, after: &str, parts: &mut Vec<(String, bool)>) {
+    let documents = &metadata.documents.table;
+    let at = documents.first_from(prefix);
+    let keys = (at..).map_while(|at| documents.key(at)).take_while(|key| key.starts_with(prefix));
+    parts.extend(keys.filter(|key| *key > after).map(|key| (key.to_owned(), false)));
+    let above = prefix.rfind('/').map_or("", |end| prefix.get(..=end).unwrap_or_default());
+    parts.extend(metadata.arrays_below(above).map(|array| (format!("{array}0"), true)));
+    parts.sort_unstable();
 }
 
 impl Source {
