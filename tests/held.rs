@@ -44,6 +44,8 @@ const LONG: u64 = 16 * MIB;
 const ELEMENTS: u64 = 16 * MIB;
 const LONG_NAME: usize = 200;
 const NAMES: usize = 6_000;
+/// Vertices of a chunk.
+const VERTICES: u32 = 150_000;
 /// Stored chunks of an array: a table of them is more than a stream is taken to hold.
 const SHARDS: usize = 6_000;
 
@@ -198,6 +200,8 @@ const ROWS: &[Row] = &[
     ("its vertices", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}/vertices", "/v1/vectors/v/streamlines.zarrvectors/levels/0/objects/0/vertices", None, Nothing),
     ("statistics", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/stats", "/v1/vectors/v/points_cloud.zarrvectors/levels/0/stats", None, Nothing),
     ("vertices", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/vertices", "/v1/vectors/v/points_cloud.zarrvectors/levels/0/vertices", None, Nothing),
+    ("vertices that are not counted", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/vertices", "/v1/vectors/m/cloud/levels/0/vertices", None, Nothing),
+    ("vertices that are not counted, as bytes", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/vertices", "/v1/vectors/m/cloud/levels/0/vertices?format=bin", None, Nothing),
     ("validation", "GET", "/v1/vectors/{mount}/{path}/validate", "/v1/vectors/v/points_cloud.zarrvectors/validate", None, Nothing),
     ("a listing in HTML", "GET", "/store/{mount}/{key}", "/store/m/many/", None, Nothing),
     ("a plain listing in HTML", "GET", "/plain/{mount}/{key}", "/plain/m/many/", None, Nothing),
@@ -328,7 +332,39 @@ fn fill(root: &Path) {
     for folder in ["l", "l/arr"] {
         write(&format!("{folder}/zarr.json"), document("uint8", 2048).to_string().as_bytes());
     }
+    fill_vectors(root);
     fill_containers(root);
+}
+
+/// Stores a level with one chunk of many vertices, which declares none.
+fn fill_vectors(root: &Path) {
+    let write = |path: &str, bytes: &[u8]| {
+        let file = root.join("m/cloud").join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, bytes).unwrap();
+    };
+    let group = |attributes: Value| {
+        json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes }).to_string().into_bytes()
+    };
+    let format = json!({
+        "zv_version": "0.9.2", "chunk_shape": [100, 100], "bounds": [[0, 0], [99, 99]], "geometry_types": ["point_cloud"],
+    });
+    let scales = json!([{ "axes": [{ "name": "x" }, { "name": "y" }], "datasets": [{ "path": "0" }] }]);
+    write("zarr.json", &group(json!({ "zarr_vectors": format, "multiscales": scales })));
+    write("0/zarr.json", &group(json!({ "zarr_vectors_level": { "level": 0, "vertex_count": 0 } })));
+    let vertices = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [1, 1], "data_type": "variable_length_bytes", "fill_value": "",
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [1, 1] } },
+        "chunk_key_encoding": { "name": "default" }, "codecs": [{ "name": "vlen-bytes" }],
+        "attributes": { "nonempty_chunks": ["0.0"], "dtype": "float32", "encoding": "raw" },
+    });
+    write("0/vertices/zarr.json", vertices.to_string().as_bytes());
+    let points: Vec<u8> = (0..VERTICES)
+        .flat_map(|number| [f32::from_bits(0x4200_0000 + number), f32::from_bits(0x4240_0000 + number)])
+        .flat_map(f32::to_le_bytes)
+        .collect();
+    let length = u32::try_from(points.len()).unwrap().to_le_bytes();
+    write("0/vertices/c/0/0", &[1_u32.to_le_bytes().as_slice(), &length, &points].concat());
 }
 
 /// Stores a document of references and a zip file.

@@ -4,7 +4,8 @@
 //! share of the budget, so that the number of responses is bounded as well. A `Permit` lives until the body of the
 //! response is dropped, because the body holds the memory; the connection keeps the body while more of it waits to be
 //! sent than a connection is assumed to hold. Where the size of a response is not known in advance, its permit grows
-//! with it (`Permit::grow`): at once or not at all, so that two growing responses cannot wait for each other.
+//! with it (`Permit::grow`): at once or not at all, so that two growing responses cannot wait for each other. Where it is
+//! made as a whole, it may be made with little memory first, and wait for more (`text_memory`).
 //! Requests for stored bytes are admitted as streams (`admit`); a handler that holds more than a stream asks for the
 //! rest with `Admission::uncharged`. The module `queue` decides who goes first: by `Priority`, and between callers
 //! (`ClientBucket`) by what each has in flight. The module `rate_limit` decides how often a caller may ask. Health
@@ -15,6 +16,7 @@ pub(crate) mod memory_pressure;
 mod priority;
 mod queue;
 mod rate_limit;
+pub(crate) mod text_memory;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -302,6 +304,14 @@ impl Permit {
         let _ = self.try_resize(self.bytes.saturating_sub(bytes));
     }
 
+    /// Makes the permit at least as large as `bytes`, without waiting.
+    ///
+    /// # Errors
+    /// As [`Permit::grow`].
+    pub(crate) fn grow_to(&mut self, bytes: u64) -> Result<(), Problem> {
+        if bytes > self.bytes { self.resize(bytes) } else { Ok(()) }
+    }
+
     /// Sets the permit to `bytes`, without waiting.
     ///
     /// # Errors
@@ -340,10 +350,11 @@ impl Permit {
     /// reduced to that: what the response was made of is gone. If the response is longer than what was charged and the
     /// permit cannot grow, the response is 503 or 413.
     pub(crate) fn hold(mut self, mut response: Response) -> Response {
-        if let Some(BufferedBytes(bytes)) = response.extensions_mut().remove()
-            && let Err(problem) = self.resize(bytes)
-        {
-            return problem.into_response();
+        if let Some(BufferedBytes(bytes)) = response.extensions_mut().remove() {
+            if let Err(problem) = self.grow_to(bytes) {
+                return problem.into_response();
+            }
+            self.release(self.bytes - bytes);
         }
         response.map(|body| Body::new(PermitBody { body, permit: Some(self) }))
     }
@@ -451,6 +462,10 @@ mod tests {
         assert_eq!(permit.grow(4 * UNIT_BYTES).unwrap_err().status(), 413, "nor if it were alone");
         assert_eq!(in_flight(), 3, "a refused request changes nothing");
         drop(other);
+        for (bytes, units) in [(3 * UNIT_BYTES, 3), (UNIT_BYTES, 3)] {
+            permit.grow_to(bytes).unwrap();
+            assert_eq!(in_flight(), units, "it has as much already");
+        }
         permit.resize(0).unwrap();
         assert_eq!(in_flight(), 1, "at least a unit until it ends");
         drop(permit);

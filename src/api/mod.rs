@@ -29,7 +29,6 @@ pub(crate) mod selection;
 pub(crate) mod service;
 pub(crate) mod stats;
 pub(crate) mod store;
-mod text_memory;
 #[cfg(feature = "vectors")]
 pub(crate) mod vectors;
 pub(crate) mod versions;

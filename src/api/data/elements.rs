@@ -27,9 +27,9 @@ use super::rendering::{Rendering, contents_of};
 use super::repeated::{is_partial_or_conditional, is_repeated};
 use super::slice_version::SliceVersion;
 use super::too_large::Broken;
+use crate::admission::text_memory::TextMemory;
 use crate::admission::{AdmissionRequest, BufferedBytes, Permit};
 use crate::api::label_params::LabelPositions;
-use crate::api::text_memory::TextMemory;
 use crate::array::{
     Array, ArrayError, Dependencies, OpenNode, Plan, ReadContext, ReadLimits, Snapshot, Suggestions,
 };

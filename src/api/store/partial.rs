@@ -23,11 +23,11 @@ use utoipa::ToSchema;
 
 use super::pinned_keys::pinned;
 use super::write::read_only;
-use crate::admission::{AdmissionRequest, Priority};
+use crate::admission::text_memory::TextMemory;
+use crate::admission::{AdmissionRequest, Permit, Priority};
 use crate::api::documented::MountParam;
 use crate::api::held::Held;
-use crate::api::json_body::{Limited, read_json};
-use crate::api::text_memory::TextMemory;
+use crate::api::json_body::{Limited, read_json, read_values};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope, lacks, origin};
 use crate::error::{Classify, ErrorClass};
@@ -202,9 +202,11 @@ pub(crate) async fn post_partial(
         origin::check_write(rules, request.uri(), request.headers(), request.extensions())
     });
     let entrant = AdmissionRequest::new(Priority::Background, request.extensions());
-    let PartialRequest { get, set } = read_json(&state, Priority::Background, request).await?;
+    let (PartialRequest { get, set }, held) = read_values(&state, (Priority::Background, 0), request).await?;
     match (get, set) {
         (Some(Limited(parts)), None) => {
+            // Requests that keep what they have would wait for each other.
+            drop(held);
             permit(&caller, &target.mount, Scope::Read, parts.iter().map(|part| &part.key))?;
             read(&state, entrant, &target.mount, parts).await
         }
@@ -215,7 +217,7 @@ pub(crate) async fn post_partial(
                     return Err(refused(&target.mount));
                 }
                 permit(&caller, &target.mount, Scope::Write, parts.iter().map(|part| &part.key))?;
-                write(&state, entrant, &target.mount.store, parts).await
+                write(&state, entrant, &target.mount.store, parts, held).await
             };
             Ok(Wrote::mark(written.await))
         }
@@ -381,16 +383,20 @@ fn frame(value: Option<Bytes>) -> [Bytes; 2] {
     [Bytes::copy_from_slice(&length.to_le_bytes()), value.unwrap_or_default()]
 }
 
+/// Writes parts; `held` is for the body that they were in.
 async fn write(
     state: &AppState,
     entrant: AdmissionRequest,
     store: &SharedStore,
     parts: Vec<SetPart>,
+    mut held: Permit,
 ) -> Result<Response, Problem> {
-    let most = parts.iter().map(|part| part.base64.len() as u64).sum();
-    let _held = state.traffic.admission.acquire(entrant, most).await?;
     let limit_bytes = state.options.max_value_size;
     let writes = state.engine.cpu.run(move || by_key(parts, limit_bytes)).await??;
+    let bytes = |(_, write): &(usize, PartialWrite)| -> u64 {
+        write.parts.iter().map(|part| part.bytes.len() as u64).sum()
+    };
+    held.resize(writes.iter().map(bytes).sum())?;
     let mut written = Vec::with_capacity(writes.len());
     for some in writes.chunks(CONCURRENCY) {
         // Waits for all of them, so that `written` is complete even after a failure.

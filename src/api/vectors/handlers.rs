@@ -11,7 +11,7 @@ use super::params::{VectorParams, VectorsPath};
 use super::problem::problem_of;
 use super::request::VectorRequest;
 use super::{amplification, chunks, links, objects, stats, summary, validate, vertices};
-use crate::admission::{AdmissionRequest, ClientBucket, Priority};
+use crate::admission::{AdmissionRequest, ClientBucket, Permit, Priority};
 use crate::api::documented::MountParam;
 use crate::api::json_body::{VALUE_BYTES, read_values};
 use crate::api::json_response::{json_answer, text_answer};
@@ -190,13 +190,17 @@ impl VectorRequest<'_> {
     async fn admit_and_respond(self) -> Result<Response, Problem> {
         // Vertices are admitted once their number is known.
         if matches!(self.subresource_path.subresource, Subresource::Vertices) {
-            return self.respond().await;
+            let (mut response, format) = vertices::get_vertices(&self).await?;
+            self.name_download(response.headers_mut(), format);
+            return Ok(response);
         }
-        let permit = self.state.traffic.admission.acquire(self.admission_request(), RESPONSE_BYTES).await?;
-        Ok(permit.hold(self.respond().await?))
+        let admission = &self.state.traffic.admission;
+        let mut permit = admission.acquire(self.admission_request(), RESPONSE_BYTES).await?;
+        let response = self.respond(&mut permit).await?;
+        Ok(permit.hold(response))
     }
 
-    async fn respond(&self) -> Result<Response, Problem> {
+    async fn respond(&self, permit: &mut Permit) -> Result<Response, Problem> {
         match &self.subresource_path.subresource {
             Subresource::Store => {
                 self.params.check(&KnownParams::default()).map_err(problem_of)?;
@@ -213,11 +217,6 @@ impl VectorRequest<'_> {
             Subresource::Amplification => {
                 self.json(amplification::get_amplification(&self.level().await?, &self.params).await)
             }
-            Subresource::Vertices => {
-                let (mut response, format) = vertices::get_vertices(self).await?;
-                self.name_download(response.headers_mut(), format);
-                Ok(response)
-            }
             Subresource::Objects => {
                 self.json(objects::list_objects(&self.level().await?, &self.params).await)
             }
@@ -229,15 +228,15 @@ impl VectorRequest<'_> {
             }
             Subresource::ObjectVertices(id) => {
                 let limit = self.state.options.max_buffered_response_size;
-                let text = objects::get_object_vertices(&self.level().await?, id, &self.params, limit).await;
-                let text = text.map_err(problem_of)?;
+                let level = self.level().await?;
+                let text = objects::get_object_vertices(&level, id, &self.params, limit, permit).await?;
                 let version = Version::from_text(&text);
-                Ok(text_answer(self.headers, [text.into()], version))
+                Ok(text_answer(self.headers, [text], version))
             }
             Subresource::Links => self.json(links::list_links(&self.level().await?, &self.params).await),
             Subresource::Stats => self.json(stats::get_stats(&self.level().await?, &self.params).await),
-            // Handled before the store is opened, which may be impossible.
-            Subresource::Validate => Err(Problem::from_class(ErrorClass::NotFound)),
+            // Vertices are handled before admission, and validation before the store is opened, which may be impossible.
+            Subresource::Vertices | Subresource::Validate => Err(Problem::from_class(ErrorClass::NotFound)),
         }
     }
 

@@ -9,6 +9,7 @@ mod filter;
 mod handlers;
 mod json;
 pub(crate) mod links;
+mod memory;
 pub(crate) mod objects;
 mod params;
 mod problem;

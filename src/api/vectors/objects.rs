@@ -3,20 +3,25 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, IntoResponses};
 
 use super::filter;
 use super::json::endpoints_json;
+use super::memory::{charge, settle};
 use super::params::{BoxParams, LevelParam, LevelPath, VectorParams};
+use super::problem::problem_of;
+use crate::admission::Permit;
 use crate::api::query_params::{KnownParams, QueryParams};
+use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::render::{JsonVertices, RenderError};
 use crate::vectors::payload::{FragmentNumbers, FragmentSpan, Manifest};
 use crate::vectors::{
-    Bbox, Columns, Coord, EdgeTraversal, Link, LinkFamily, ObjectIndex, ObjectValue, Profile, QueryMode,
-    ResolutionLevel, Schema, VectorError, VectorObject, VertexAttribute, VertexQuery, check_links_supported,
-    object_rows,
+    Batch, Bbox, Columns, Coord, EdgeTraversal, Link, LinkFamily, ObjectIndex, ObjectValue, Profile,
+    QueryMode, ResolutionLevel, Schema, VectorError, VectorObject, VertexAttribute, VertexQuery,
+    check_links_supported, object_rows,
 };
 
 /// The objects of a level.
@@ -283,7 +288,41 @@ pub(crate) async fn get_object_vertices(
     id: &str,
     params: &VectorParams,
     most_bytes: u64,
-) -> Result<Vec<u8>, VectorError> {
+    permit: &mut Permit,
+) -> Result<Bytes, Problem> {
+    let ObjectRows { id, schema, rows, batches } =
+        read_object_rows(level, id, params, most_bytes).await.map_err(problem_of)?;
+    let (cpu, read) = (&level.store.context.cpu, rows.saturating_mul(schema.row_bytes()));
+    charge(permit, read)?;
+    let invalid =
+        |error: RenderError| problem_of(VectorError::invalid_metadata("array_attrs", error.to_string()));
+    let mut writer = JsonVertices::new(schema);
+    for batch in batches {
+        let bytes = batch.positions.len() as u64;
+        let written = cpu.run_or_inline(bytes, move || writer.write(&batch).map(|()| writer));
+        writer = written.await?.map_err(invalid)?;
+        // The rows, what is written of them, and the whole that is made of it.
+        charge(permit, read.saturating_add(writer.bytes().saturating_mul(2)))?;
+    }
+    let rest = Map::from_iter([("id".to_owned(), json!(id)), ("rows".to_owned(), json!(rows))]);
+    settle(permit, writer.finish(rest))
+}
+
+/// The rows of an object in memory.
+struct ObjectRows {
+    id: i64,
+    schema: Arc<Schema>,
+    rows: u64,
+    batches: Vec<Batch>,
+}
+
+/// Reads the rows of an object, if their text has about `most_bytes` at most.
+async fn read_object_rows(
+    level: &ResolutionLevel,
+    id: &str,
+    params: &VectorParams,
+    most_bytes: u64,
+) -> Result<ObjectRows, VectorError> {
     params.check(&KnownParams::default().and::<LevelParam>().and::<ObjectVerticesParams>())?;
     let (_, object) = find_object(level, id).await?;
     let mut attributes = Vec::new();
@@ -304,15 +343,7 @@ pub(crate) async fn get_object_vertices(
     if rows > limit {
         return Err(VectorError::TooMany { what: "rows", estimate: rows, limit });
     }
-    let object_id = object.id;
-    let write = move || {
-        let mut writer = JsonVertices::new(schema);
-        batches.iter().try_for_each(|batch| writer.write(batch))?;
-        let rest = Map::from_iter([("id".to_owned(), json!(object_id)), ("rows".to_owned(), json!(rows))]);
-        Ok::<_, RenderError>(writer.finish(rest))
-    };
-    let written = level.store.context.cpu.run(write).await?;
-    written.map_err(|error| VectorError::invalid_metadata("array_attrs", error.to_string()))
+    Ok(ObjectRows { id: object.id, schema, rows, batches })
 }
 
 /// The edges of one object: pairs of endpoints, each a chunk and a row.

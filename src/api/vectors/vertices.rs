@@ -17,9 +17,11 @@ use utoipa::{IntoParams, IntoResponses};
 
 use super::filter;
 use super::json::{amplification_json, saturating_u64};
+use super::memory::{charge, settle};
 use super::params::{BoxParams, LevelPath};
 use super::problem::problem_of;
 use super::request::VectorRequest;
+use crate::admission::Permit;
 use crate::api::query_params::{KnownParams, QueryParams};
 use crate::cpu::ComputePool;
 use crate::http::body::NoBody;
@@ -126,47 +128,43 @@ pub(crate) async fn get_vertices(request: &VectorRequest<'_>) -> Result<(Respons
     let format = negotiate::choose(request.headers, format, &VertexFormat::ALL)?;
     let level = request.level().await?;
     let query = filter::parse_query(&level, params).map_err(problem_of)?;
-    let is_page = query.limit.is_some();
+    let limit = query.limit;
     let vertices = query.run(&level).await.map_err(problem_of)?;
-    let options = &request.state.options;
+    let is_head = *request.method == Method::HEAD;
     let memory = match format {
-        VertexFormat::Arrow if !is_page => {
+        _ if is_head => 0,
+        VertexFormat::Arrow if limit.is_none() => {
             vertices.in_flight_bytes(&level).saturating_add(BUFFERED_ARROW_BYTES as u64)
         }
-        _ => estimated_bytes(&level, &vertices).unwrap_or(options.max_buffered_response_size),
+        _ => estimated_bytes(&level, &vertices, limit),
     };
-    let permit = request
-        .state
-        .traffic
-        .admission
-        .acquire(
-            request.admission_request(),
-            memory.clamp(
-                options.streamed_response_size,
-                options.max_buffered_response_size.max(options.streamed_response_size),
-            ),
-        )
-        .await?;
-    if *request.method == Method::HEAD {
+    let (options, admission) = (&request.state.options, &request.state.traffic.admission);
+    let least = options.streamed_response_size;
+    let memory = memory.clamp(least, options.max_buffered_response_size.max(least));
+    let mut permit = admission.acquire(request.admission_request(), memory).await?;
+    if is_head {
         // The length is unknown: HEAD does not read the rows.
         let mut response = Body::new(NoBody).into_response();
         set_headers(response.headers_mut(), format, &vertices, false);
         return Ok((response, format));
     }
+    let most = options.max_buffered_response_size;
     let response = match format {
-        VertexFormat::Arrow => arrow_response(vertices, is_page, options.max_buffered_response_size).await?,
-        VertexFormat::Binary => binary_response(vertices, options.max_buffered_response_size).await?,
-        VertexFormat::Json => json_response(vertices, options.max_buffered_response_size).await?,
+        VertexFormat::Arrow => arrow_response(vertices, limit.is_some(), most, &mut permit).await?,
+        VertexFormat::Binary => binary_response(vertices, most, &mut permit).await?,
+        VertexFormat::Json => json_response(vertices, most, &mut permit).await?,
     };
     Ok((permit.hold(response), format))
 }
 
-/// The estimated size of all touched rows, if the level declares its number of vertices.
-fn estimated_bytes(level: &ResolutionLevel, vertices: &VertexStream) -> Option<u64> {
-    let rows = level.vertex_count()?;
+/// The estimated size of all touched rows, of which a page has no more than `limit`; zero if the level does not declare
+/// its number of vertices.
+fn estimated_bytes(level: &ResolutionLevel, vertices: &VertexStream, limit: Option<u64>) -> u64 {
+    let rows = level.vertex_count().unwrap_or_default();
     let share = u128::from(rows) * vertices.touched.chunks.len() as u128
         / (vertices.touched.non_empty_chunks as u128).max(1);
-    u64::try_from(share).ok()?.checked_mul(vertices.schema.row_bytes())
+    let rows = saturating_u64(share).min(limit.unwrap_or(u64::MAX));
+    rows.saturating_mul(vertices.schema.row_bytes())
 }
 
 const X_ZVF_CHUNKS: HeaderName = HeaderName::from_static("x-zvf-chunks");
@@ -259,15 +257,31 @@ fn check_size(bytes: u64, limit: u64, vertices: &VertexStream) -> Result<(), Pro
     Err(problem_of(VectorError::TooMany { what: "rows", estimate: saturating_u64(all), limit: fits }))
 }
 
-fn buffered_response(vertices: &VertexStream, format: VertexFormat, text: Vec<u8>) -> Response {
+/// The response of this text, which is all that its permit is for from now on.
+fn buffered_response(
+    vertices: &VertexStream,
+    format: VertexFormat,
+    text: Vec<u8>,
+    permit: &mut Permit,
+) -> Result<Response, Problem> {
+    let text = settle(permit, text)?;
     let length = HeaderValue::from(text.len());
     let mut response = Body::from(text).into_response();
     set_headers(response.headers_mut(), format, vertices, true);
     response.headers_mut().insert(header::CONTENT_LENGTH, length);
-    response
+    Ok(response)
 }
 
-async fn json_response(mut vertices: VertexStream, limit: u64) -> Result<Response, Problem> {
+/// Charges a response with this many bytes so far: its parts, and the whole that is made of them.
+fn charge_parts(permit: &mut Permit, bytes: u64) -> Result<(), Problem> {
+    charge(permit, bytes.saturating_mul(2))
+}
+
+async fn json_response(
+    mut vertices: VertexStream,
+    limit: u64,
+    permit: &mut Permit,
+) -> Result<Response, Problem> {
     let mut writer = JsonVertices::new(vertices.schema.clone());
     let cpu = vertices.cpu.clone();
     while let Some(batch) = vertices.next().await.map_err(problem_of)? {
@@ -275,12 +289,17 @@ async fn json_response(mut vertices: VertexStream, limit: u64) -> Result<Respons
         let written = cpu.run_or_inline(bytes, move || writer.write(&batch).map(|()| writer));
         writer = written.await??;
         check_size(writer.bytes(), limit, &vertices)?;
+        charge_parts(permit, writer.bytes())?;
     }
     let text = writer.finish(document_members(&vertices));
-    Ok(buffered_response(&vertices, VertexFormat::Json, text))
+    buffered_response(&vertices, VertexFormat::Json, text, permit)
 }
 
-async fn binary_response(mut vertices: VertexStream, limit: u64) -> Result<Response, Problem> {
+async fn binary_response(
+    mut vertices: VertexStream,
+    limit: u64,
+    permit: &mut Permit,
+) -> Result<Response, Problem> {
     let mut writer = BinaryVertices::new(vertices.schema.clone());
     let cpu = vertices.cpu.clone();
     while let Some(batch) = vertices.next().await.map_err(problem_of)? {
@@ -291,12 +310,18 @@ async fn binary_response(mut vertices: VertexStream, limit: u64) -> Result<Respo
         };
         writer = cpu.run_or_inline(bytes, write).await?;
         check_size(writer.bytes(), limit, &vertices)?;
+        charge_parts(permit, writer.bytes())?;
     }
     let frame = writer.finish(document_members(&vertices));
-    Ok(buffered_response(&vertices, VertexFormat::Binary, frame))
+    buffered_response(&vertices, VertexFormat::Binary, frame, permit)
 }
 
-async fn arrow_response(mut vertices: VertexStream, is_page: bool, limit: u64) -> Result<Response, Problem> {
+async fn arrow_response(
+    mut vertices: VertexStream,
+    is_page: bool,
+    limit: u64,
+    permit: &mut Permit,
+) -> Result<Response, Problem> {
     let mut writer = ArrowVertices::new(vertices.schema.clone())?;
     let cpu = vertices.cpu.clone();
     let mut out = Vec::new();
@@ -305,9 +330,10 @@ async fn arrow_response(mut vertices: VertexStream, is_page: bool, limit: u64) -
     loop {
         let Some(batch) = vertices.next().await.map_err(problem_of)? else {
             writer.finish(&mut out)?;
-            return Ok(buffered_response(&vertices, VertexFormat::Arrow, out));
+            return buffered_response(&vertices, VertexFormat::Arrow, out, permit);
         };
         (writer, out) = write_batch(&cpu, writer, batch, out).await?;
+        charge(permit, out.capacity() as u64)?;
         if out.len() > buffer_limit {
             break;
         }

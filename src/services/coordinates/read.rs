@@ -7,7 +7,8 @@ use futures::TryStreamExt;
 use sha2::{Digest, Sha256};
 
 use crate::admission::AdmissionRequest;
-use crate::array::{Array, ArrayError, ChunkVersions, OpenNode, Plan, Snapshot};
+use crate::admission::text_memory::TextMemory;
+use crate::array::{Array, ArrayError, ChunkVersions, OpenNode, Plan, ReadLimits, Snapshot};
 use crate::chunk::{Elements, Subset};
 use crate::http::problem::Problem;
 use crate::labels::{DimensionLabels, LabelError};
@@ -54,10 +55,13 @@ impl ReadCoordinate {
             let dimension = dimension.to_owned();
             return Err(LabelError::TooLong { dimension, length, limit: MAX_LABELS }.into());
         }
-        let plan = Plan::new(array, Subset::full(&array.metadata().shape), &state.engine.read)?;
-        let plan = plan.with_heap_limit(MAX_TEXT_BYTES);
+        // In one segment: the limit of texts is for all of them.
+        let limits = ReadLimits { segment_size: u64::MAX, ..state.engine.read };
+        let whole = Plan::new(array, Subset::full(&array.metadata().shape), &limits)?;
+        let whole = whole.with_heap_limit(MAX_TEXT_BYTES);
         let context = state.engine.reader.read_context(array.mount());
-        let mut tries = 1;
+        let mut memory: Option<TextMemory<'_>> = None;
+        let (mut plan, mut tries) = (whole.clone(), 1);
         loop {
             let snapshot = state.engine.reader.lookup_versions(&plan, &context).await?;
             let versions: Vec<Option<Version>> =
@@ -67,8 +71,23 @@ impl ReadCoordinate {
             if let Some(coordinate) = state.responses.coordinates.get(&key) {
                 return Ok(Self { coordinate: Arc::clone(&coordinate), key, versions, chunks });
             }
-            match read(state, head, dimension, array, snapshot).await {
+            // Released before the request asks for more: what stays in memory is the cache's.
+            let mut held = match memory.take() {
+                Some(held) => held,
+                None => acquire(state, head, &whole).await?,
+            };
+            // With little memory, the texts have to be short.
+            if held.limit() < plan.heap_limit() {
+                plan = whole.clone().with_heap_limit(held.limit());
+                memory = Some(held);
+                continue;
+            }
+            match read(state, dimension, array, snapshot).await {
                 Err(error) if error.is_changed() && tries < TRIES => tries += 1,
+                Err(error) if held.can_extend(error.exceeded_limit()) => {
+                    held.extend().await?;
+                    plan = whole.clone();
+                }
                 Err(error) => return Err(error.into_problem()),
                 Ok(coordinate) => {
                     let coordinate = Arc::new(coordinate);
@@ -79,8 +98,23 @@ impl ReadCoordinate {
                     return Ok(Self { coordinate, key, versions, chunks });
                 }
             }
+            memory = Some(held);
         }
     }
+}
+
+/// Waits for memory to read all labels of an array, for few texts where that for the most is not free.
+async fn acquire<'a>(state: &'a AppState, head: &Parts, whole: &Plan) -> Result<TextMemory<'a>, Problem> {
+    let (admission, entrant) = (&state.traffic.admission, AdmissionRequest::to_elements(head));
+    TextMemory::acquire(admission, entrant, whole.heap_limit(), |limit| memory_bytes(whole, limit)).await
+}
+
+/// The memory in bytes that it takes to read all labels of an array, with up to `limit` bytes of texts.
+fn memory_bytes(whole: &Plan, limit: u64) -> u64 {
+    let (metadata, bytes) = (whole.array().metadata(), whole.response_bytes());
+    let labels = metadata.shape.iter().product::<u64>().saturating_mul(LABEL_BYTES);
+    let texts = if metadata.data_type.is_variable() { limit.saturating_mul(2) } else { 0 };
+    [labels, texts, bytes].into_iter().fold(bytes, u64::saturating_add)
 }
 
 /// Why a coordinate was not read.
@@ -94,6 +128,14 @@ impl Unread {
         matches!(self, Self::Failed(error) if error.is_changed())
     }
 
+    /// The limit that the texts exceed.
+    fn exceeded_limit(&self) -> Option<u64> {
+        match self {
+            Self::Refused(_) => None,
+            Self::Failed(error) => error.exceeded_limit(),
+        }
+    }
+
     fn into_problem(self) -> Problem {
         match self {
             Self::Refused(problem) => problem,
@@ -105,20 +147,13 @@ impl Unread {
 /// Reads the labels of a snapshot of all elements.
 async fn read(
     state: &AppState,
-    head: &Parts,
     dimension: &str,
     array: &Arc<Array>,
     snapshot: Snapshot,
 ) -> Result<DimensionLabels, Unread> {
     let context = state.engine.reader.read_context(array.mount());
     let bytes = snapshot.plan().response_bytes();
-    let metadata = array.metadata();
-    let labels = metadata.shape.iter().product::<u64>().saturating_mul(LABEL_BYTES);
-    let texts = if metadata.data_type.is_variable() { MAX_TEXT_BYTES.saturating_mul(2) } else { 0 };
-    let held = [labels, texts, bytes].into_iter().fold(bytes, u64::saturating_add);
-    // It ends before the request asks for more: what stays in memory is the cache's.
-    let permit = state.traffic.admission.acquire(AdmissionRequest::to_elements(head), held).await;
-    let _permit = permit.map_err(Unread::Refused)?;
+    let held = memory_bytes(snapshot.plan(), snapshot.plan().heap_limit());
     let parts = state.engine.reader.elements(snapshot, 0..bytes, &context);
     let parts: Vec<Elements> = parts.try_collect().await.map_err(Unread::Failed)?;
     let (dimension, array) = (dimension.to_owned(), Arc::clone(array));

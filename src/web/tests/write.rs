@@ -4,12 +4,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::Request;
 use bytes::Bytes;
 use futures::StreamExt;
 
 use super::Server;
 use crate::admission::{AdmissionRequest, ClientBucket, Priority};
-use crate::http::HttpOptions;
+use crate::http::{HttpOptions, Peer};
 
 fn small() -> Server {
     let options = HttpOptions {
@@ -149,6 +150,29 @@ async fn a_body_that_the_store_buffers_is_charged_or_refused_before_it_is_read()
     // A store that streams bodies takes them at any length.
     server.store.holds.store(0, Ordering::Relaxed);
     assert_eq!(server.send_body("PUT", "/store/m/old", &[], pieces(30)).await.status.as_u16(), 204);
+}
+
+#[tokio::test]
+async fn parts_of_values_are_charged_from_their_text_to_their_last_byte() {
+    let server = Server::new(&[]);
+    *server.store.hangs.lock().unwrap() = true;
+    let part = serde_json::json!({ "key": "new", "offset": 0, "base64": "AAAA".repeat(1 << 18) });
+    let body = serde_json::json!({ "set": [part, part] }).to_string();
+    let request = Request::post("/v1/partial/m").body(Body::from(body)).unwrap();
+    let site = server.site.clone();
+    let writing = tokio::spawn(async move { site.handle(request, Peer::LOOPBACK).await });
+    // The text is gone; the store has not taken any of the bytes.
+    let in_flight = || server.state.traffic.load().in_flight_bytes;
+    for _ in 0..1000 {
+        if server.store.asked.lock().unwrap().contains(&"get") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(in_flight(), 6 << 18);
+    writing.abort();
+    assert!(writing.await.is_err());
+    assert_eq!(in_flight(), 0);
 }
 
 #[tokio::test]

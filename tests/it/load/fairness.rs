@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 use zarrd::array::ReadLimits;
 use zarrd::http::{HttpOptions, Peer};
 use zarrd::services::Mount;
+use zarrd::store::SharedStore;
 
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, put};
@@ -44,6 +45,15 @@ async fn server() -> Server {
     put(&store, "texts/c/0", two_texts("ab", "c")).await;
     put(&store, "long_texts/zarr.json", texts()).await;
     put(&store, "long_texts/c/0", two_texts(&"ab".repeat(50_000), "c")).await;
+    for (group, one) in [("places", "ab".to_owned()), ("long_places", "ab".repeat(50_000))] {
+        put(&store, &format!("{group}/zarr.json"), r#"{"zarr_format": 3, "node_type": "group"}"#).await;
+        put(&store, &format!("{group}/place/zarr.json"), named(&texts(), &["place"])).await;
+        put(&store, &format!("{group}/place/c/0"), two_texts(&one, "c")).await;
+        put(&store, &format!("{group}/v/zarr.json"), named(&array(2, 2), &["place"])).await;
+        put(&store, &format!("{group}/v/c/0"), vec![1; 2]).await;
+    }
+    put_points(&store, "uncounted", json!(null)).await;
+    put_points(&store, "counted", json!(1_u64 << 40)).await;
     let mut builder = Server::build(Mount::read_only("m", store));
     builder.read = ReadLimits { segment_size: BAND_BYTES, ..ReadLimits::default() };
     builder.http = HttpOptions {
@@ -60,6 +70,32 @@ fn named(metadata: &str, dimensions: &[&str]) -> String {
     let mut metadata: serde_json::Value = serde_json::from_str(metadata).unwrap();
     metadata["dimension_names"] = json!(dimensions);
     metadata.to_string()
+}
+
+/// Stores two points in Zarr Vector Format, and how many there are.
+async fn put_points(store: &SharedStore, name: &str, count: Value) {
+    let group = |attributes: Value| {
+        json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes }).to_string()
+    };
+    let root = json!({
+        "zarr_vectors": {
+            "zv_version": "0.9.2", "chunk_shape": [10, 10], "bounds": [[0, 0], [9, 9]], "geometry_types": ["point_cloud"],
+        },
+        "multiscales": [{ "axes": [{ "name": "x" }, { "name": "y" }], "datasets": [{ "path": "0" }] }],
+    });
+    put(store, &format!("{name}/zarr.json"), group(root)).await;
+    let level = json!({ "zarr_vectors_level": { "level": 0, "vertex_count": count } });
+    put(store, &format!("{name}/0/zarr.json"), group(level)).await;
+    let vertices = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [1, 1], "data_type": "variable_length_bytes", "fill_value": "",
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [1, 1] } },
+        "chunk_key_encoding": { "name": "default" }, "codecs": [{ "name": "vlen-bytes" }],
+        "attributes": { "nonempty_chunks": ["0.0"], "dtype": "float32", "encoding": "raw" },
+    });
+    put(store, &format!("{name}/0/vertices/zarr.json"), vertices.to_string()).await;
+    let points: Vec<u8> = [1.0_f32, 2.0, 3.0, 4.0].iter().flat_map(|number| number.to_le_bytes()).collect();
+    let cell = [&1_u32.to_le_bytes()[..], &16_u32.to_le_bytes(), &points].concat();
+    put(store, &format!("{name}/0/vertices/c/0/0"), cell).await;
 }
 
 /// The metadata of two texts.
@@ -151,6 +187,12 @@ async fn slow_readers_of_long_slices_do_not_block_small_responses() {
             "/dap/m/texts.dods",
             "/dap/m/texts.dap",
             "/v1/stats/m/numbers",
+            "/v1/vectors/m/uncounted/vertices",
+            "/v1/vectors/m/uncounted/vertices?format=bin",
+            "/v1/vectors/m/counted/vertices?limit=10",
+            "/v1/vectors/m/counted/vertices?limit=10&format=arrow",
+            // That of the labels that this selects by, once they were read.
+            "/v1/data/m/places/v?sel.place=ab",
         ] {
             let request = Request::builder().uri(url).body(Body::empty()).unwrap();
             let answer = server.send_from(request, from(100)).await;
@@ -171,6 +213,7 @@ async fn slow_readers_of_long_slices_do_not_block_small_responses() {
         "/v1/data/m/long_texts?format=csv",
         "/dap/m/long_texts.ascii",
         "/dap/m/long_texts.dap",
+        "/v1/data/m/long_places/v?sel.place=c",
     ];
     for url in long_texts {
         assert_eq!(begin(&server, url, from(100)).await.status(), 503, "{url}");

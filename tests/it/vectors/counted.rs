@@ -1,12 +1,15 @@
 //! The reads of a query: the touched chunks and nothing else.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::http::StatusCode;
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
+use zarrd::http::Peer;
 use zarrd::store::SharedStore;
 
-use super::{ask, get_json};
+use super::{ask, get_json, held};
 use crate::support::counting::Counting;
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, put};
@@ -17,6 +20,12 @@ const ROWS: usize = 100;
 
 fn group(attributes: &Value) -> String {
     json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}).to_string()
+}
+
+/// Declares the number of vertices.
+async fn declare(store: &SharedStore, count: Value) {
+    let level = json!({"zarr_vectors_level": {"level": 0, "vertex_count": count}});
+    put(store, "s/0/zarr.json", group(&level)).await;
 }
 
 /// A cloud of 10^5 points in 10^3 chunks, each of edge 10.
@@ -31,9 +40,7 @@ async fn cloud() -> SharedStore {
         "multiscales": [{"axes": axes, "datasets": [{"path": "0"}], "metadata": {"format": "zarr_vectors"}}],
     });
     put(&store, "s/zarr.json", group(&root)).await;
-    let count = EDGE.pow(3) as usize * ROWS;
-    put(&store, "s/0/zarr.json", group(&json!({"zarr_vectors_level": {"level": 0, "vertex_count": count}})))
-        .await;
+    declare(&store, json!(EDGE.pow(3) as usize * ROWS)).await;
     let mut names = Vec::new();
     let mut seed = 1_u32;
     let mut number = || {
@@ -108,4 +115,55 @@ async fn buffered_responses_have_a_limit() {
         assert_eq!(page.status, StatusCode::OK, "a page fits");
     }
     assert_eq!(ask(&server, "s/vertices?format=arrow").await.status, StatusCode::OK, "a stream has none");
+}
+
+#[tokio::test]
+async fn vertices_are_charged_what_they_take_whatever_their_level_declares() {
+    // What a response is charged at least.
+    const LEAST: u64 = 128 << 10;
+    for declared in [json!(0), json!(null), json!(u64::MAX)] {
+        let store = cloud().await;
+        declare(&store, declared.clone()).await;
+        let server = Server::of(store);
+        for format in ["json", "bin"] {
+            let what = format!("{declared} {format}");
+            let (length, charged) = held(&server, &format!("s/vertices?format={format}")).await;
+            let beside = charged.checked_sub(length).unwrap();
+            assert!(length > 2 << 20 && beside < 1024, "{what}: {length} {charged}");
+            let page = held(&server, &format!("s/vertices?format={format}&limit=10")).await;
+            assert!(page.0 < LEAST && page.1 == LEAST, "{what}: {page:?}");
+        }
+        let page = held(&server, "s/vertices?format=arrow&limit=10").await;
+        assert!(page.0 < LEAST && page.1 == LEAST, "{declared}: {page:?}");
+        let head = server.ask(Method::HEAD, "/v1/vectors/m/s/vertices", &[]).await;
+        assert_eq!((head.status, server.in_flight_bytes()), (StatusCode::OK, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_short_page_is_not_refused_for_the_number_of_vertices_of_its_level() {
+    for declared in [json!(null), json!(u64::MAX)] {
+        let store = cloud().await;
+        declare(&store, declared.clone()).await;
+        let mut builder = Server::build(zarrd::services::Mount::read_only("m", store));
+        (builder.http.inflight_size, builder.http.streamed_response_size) = (16 << 20, 64 << 10);
+        builder.http.admission_timeout = Duration::from_millis(1);
+        let server = builder.finish();
+        // Some of the whole leave no memory for a long one.
+        let whole =
+            || Request::builder().uri("/v1/vectors/m/s/vertices?format=bin").body(Body::empty()).unwrap();
+        let mut unread = Vec::new();
+        let refused = loop {
+            let answer = server.site().handle(whole(), Peer::LOOPBACK).await;
+            if answer.status() != StatusCode::OK {
+                break answer.status();
+            }
+            unread.push(answer);
+        };
+        assert_eq!(refused, StatusCode::SERVICE_UNAVAILABLE, "{declared}: {} are unread", unread.len());
+        for format in ["json", "bin", "arrow"] {
+            let page = ask(&server, &format!("s/vertices?limit=10&format={format}")).await;
+            assert_eq!(page.status, StatusCode::OK, "{declared} {format}");
+        }
+    }
 }

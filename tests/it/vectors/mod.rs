@@ -19,8 +19,10 @@ mod validate;
 
 use std::path::Path;
 
-use axum::http::StatusCode;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
 use serde_json::Value;
+use zarrd::http::Peer;
 use zarrd::store::{SharedStore, StoreOptions};
 
 use crate::support::hierarchy::memory;
@@ -53,6 +55,14 @@ pub async fn get_json(server: &Server, route: &str) -> Value {
     let answer = ask(server, route).await;
     assert_eq!(answer.status, StatusCode::OK, "{route}: {:?}", answer.body);
     answer.json()
+}
+
+/// The length of a response whose client reads nothing, and the bytes that are charged for it.
+pub async fn held(server: &Server, route: &str) -> (u64, u64) {
+    let request = Request::builder().uri(format!("/v1/vectors/m/{route}")).body(Body::empty()).unwrap();
+    let answer = server.site().handle(request, Peer::LOOPBACK).await;
+    assert_eq!(answer.status(), StatusCode::OK, "{route}");
+    (answer.headers()["content-length"].to_str().unwrap().parse().unwrap(), server.in_flight_bytes())
 }
 
 /// Comma-separated numbers.

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{ask, expected, get_json, joined, server, sorted};
+use super::{ask, copied, expected, get_json, held, joined, server, sorted};
+use crate::support::server::{Server, put};
 
 /// Links as sorted text.
 fn texts(links: &Value) -> Vec<String> {
@@ -186,4 +187,24 @@ async fn a_chunk_document_lists_fragments_and_objects() {
         (&negative["cell"], &negative["bounds"]["min"]),
         (&json!([0, 0, 0]), &json!([-300.0, -100.0, 0.0]))
     );
+}
+
+#[tokio::test]
+async fn vertices_of_an_object_are_charged_what_they_take() {
+    const ROWS: u32 = 150_000;
+    let store = copied("real/points_objects.zarrvectors").await;
+    let cell = |bytes: &[u8]| [&1_u32.to_le_bytes()[..], &(bytes.len() as u32).to_le_bytes(), bytes].concat();
+    // Each fragment of the first chunk has all of its rows.
+    let rows: Vec<u8> = (0..3 * ROWS).flat_map(|row| ((row as f32).sqrt() / 20.0).to_le_bytes()).collect();
+    put(&store, "s/0/vertices/c/0/0/0", cell(&rows)).await;
+    let mut index = b"GFVZ\x01\0\0\0\x03\0\0\0\x03\0\0\0\x07\0\0\0\0\0\0\0".to_vec();
+    index.extend([0_i64.to_le_bytes(), i64::from(ROWS).to_le_bytes()].concat().repeat(3));
+    index.extend(0_u32.to_le_bytes());
+    put(&store, "s/0/vertex_fragments/c/0/0/0", cell(&index)).await;
+    let server = Server::of(store);
+    let (length, charged) = held(&server, "s/objects/3/vertices").await;
+    assert!(length > 4 << 20 && charged.checked_sub(length).unwrap() < 1024, "{length} {charged}");
+    let (length, charged) = held(&server, "s/objects/3").await;
+    assert!(length < charged, "{length} {charged}");
+    assert_eq!(server.in_flight_bytes(), 0);
 }

@@ -3,7 +3,7 @@
 //! Such a response is charged the most that it may have. Where slow readers of long responses hold that memory, it would be
 //! rejected however short it is. It is then made with little memory first, and only if that was too little, it waits for more.
 
-use crate::admission::{Admission, AdmissionRequest, Permit};
+use super::{Admission, AdmissionRequest, Permit};
 use crate::http::problem::Problem;
 
 /// The bytes of a short response divided by this are for its text.
