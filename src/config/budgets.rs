@@ -24,7 +24,7 @@ const FREED_SEGMENTS: u64 = 4;
 /// Memory of a connection in the middle of the longest head. An idle one takes about 40 KiB.
 const CONNECTION_KIB: u64 = 160;
 
-/// A buffered response has at most one part of so many of the memory for responses in flight.
+/// The memory for responses in flight divided by this is the most for a buffered response.
 const BUFFERED_PARTS: u64 = 4;
 
 /// The value of a budget that the server chooses.

@@ -55,8 +55,8 @@ const ITEM_BYTES: u64 = 256;
 const FEW_ROWS: u64 = 1024;
 /// How many times the bytes of these texts are in memory while a batch of rows is written and sent, about.
 const TEXT_COPIES: u64 = 16;
-/// Of the largest permit, one part of so many is for a table; the others are left for what it grows by while it is written, and for
-/// other responses of the same client.
+/// The largest permit divided by this is the most for a table; the rest is left for what it grows by while it is written, and for other
+/// responses of the same client.
 const TABLE_PARTS: u64 = 2;
 /// What to do if a coordinate is not as long as its dimension.
 const WITHOUT_LABELS: &str = "to get the elements without labels, leave out `coords=1` and `format=parquet`";
