@@ -86,22 +86,32 @@ impl SegmentBuffer {
         loaded: Vec<LoadedChunk>,
         cpu: &ComputePool,
     ) -> Result<Result<(), AssembleError>, ComputePoolError> {
+        let is_short = self.is_short(&loaded);
         let (layout, fill, elements) = (self.layout, Arc::clone(&self.fill), self.elements.take());
         let copy = move |loaded: Vec<LoadedChunk>, elements: Option<ElementsMut>| {
             let mut elements = elements.unwrap_or_else(|| layout.zeroed());
             scatter(&loaded, &fill, &mut elements).map(|()| elements)
         };
-        let copied = if layout.items_bytes.saturating_add(heap_bytes(&layout, &loaded)) <= INLINE_BYTES {
+        let copied = if is_short {
             copy(loaded, elements)
         } else {
             // Elements of variable length are appended to one heap.
             let threads = if layout.is_variable { 1 } else { cpu.threads() };
             match divide(loaded, layout.items_bytes, layout.element_bytes, threads) {
                 CopyDivision::Whole(loaded) => cpu.run(move || copy(loaded, elements)).await?,
-                CopyDivision::Stripes(stripes) => self.copy_stripes(stripes, elements, cpu).await?,
+                // Boxed, as the future of every segment would be as large.
+                CopyDivision::Stripes(stripes) => Box::pin(self.copy_stripes(stripes, elements, cpu)).await?,
             }
         };
         Ok(copied.map(|elements| self.elements = Some(elements)))
+    }
+
+    /// Whether it takes little time to copy chunks to their places: the segment is short, and so are elements of variable length.
+    fn is_short(&self, loaded: &[LoadedChunk]) -> bool {
+        let pieces = loaded.iter().flat_map(|chunk| &chunk.pieces);
+        let heaps = pieces.filter_map(|(elements, _)| Some(elements.as_ref()?.heap().len()));
+        let have_short_heaps = || heaps.fold(0, usize::saturating_add) <= INLINE_BYTES;
+        self.layout.items_bytes <= INLINE_BYTES && (!self.layout.is_variable || have_short_heaps())
     }
 
     /// Copies the chunks of each stripe to their places, each stripe on a thread. Their buffers are parts of one allocation.
@@ -134,16 +144,6 @@ impl SegmentBuffer {
     pub(super) fn into_elements(self) -> Elements {
         self.elements.unwrap_or_else(|| self.layout.zeroed()).freeze()
     }
-}
-
-/// Bytes that loaded chunks have elements of variable length in. Without them they take no longer to copy than their items.
-fn heap_bytes(layout: &SegmentLayout, loaded: &[LoadedChunk]) -> usize {
-    if !layout.is_variable {
-        return 0;
-    }
-    let pieces = loaded.iter().flat_map(|chunk| &chunk.pieces);
-    let heaps = pieces.filter_map(|(elements, _)| Some(elements.as_ref()?.heap().len()));
-    heaps.fold(0, usize::saturating_add)
 }
 
 /// Copies each loaded chunk to its windows of the segment, and fills the windows of missing chunks.

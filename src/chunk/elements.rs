@@ -217,9 +217,8 @@ pub struct ElementsMut {
     items: BytesMut,
     /// `None` if elements are of a fixed size.
     heap: Option<Vec<u8>>,
+    /// The most bytes of the heap: less than of the elements by what those have that share bytes of it.
     heap_limit: usize,
-    /// Bytes that elements which share bytes of the heap have more than the heap: written one after the other, they have these too.
-    shared_bytes: usize,
     item_bytes: usize,
 }
 
@@ -227,7 +226,7 @@ impl ElementsMut {
     /// Elements of a fixed size, with these initial items.
     #[must_use]
     pub fn fixed(items: Vec<u8>, item_bytes: usize) -> Self {
-        Self { items: Bytes::from(items).into(), heap: None, heap_limit: 0, shared_bytes: 0, item_bytes }
+        Self { items: Bytes::from(items).into(), heap: None, heap_limit: 0, item_bytes }
     }
 
     /// No elements yet, and memory for elements of a fixed size of this many bytes in all.
@@ -244,7 +243,6 @@ impl ElementsMut {
             items: Bytes::from(spans).into(),
             heap: Some(Vec::new()),
             heap_limit,
-            shared_bytes: 0,
             item_bytes: VAR_SLICE_BYTES,
         }
     }
@@ -321,7 +319,7 @@ impl ElementsMut {
             let count = |range: &AxisRange| usize::try_from(range.count).unwrap_or(usize::MAX);
             let places = window.ranges().map(count).fold(1, usize::saturating_mul);
             let shared = element.len().saturating_mul(places.saturating_sub(1));
-            self.shared_bytes = self.shared_bytes.saturating_add(shared);
+            self.heap_limit = self.heap_limit.checked_sub(shared).ok_or(AssembleError::HeapTooLarge)?;
         }
         let item = self.item(element)?;
         if fill_box(&item, window, &mut self.items) { Ok(()) } else { Err(AssembleError::Geometry) }
@@ -331,10 +329,7 @@ impl ElementsMut {
     fn item<'a>(&mut self, element: &'a [u8]) -> Result<Cow<'a, [u8]>, AssembleError> {
         Ok(match &mut self.heap {
             None => Cow::Borrowed(element),
-            Some(heap) => {
-                let limit = self.heap_limit.saturating_sub(self.shared_bytes);
-                Cow::Owned(push(heap, element, limit)?.to_item().to_vec())
-            }
+            Some(heap) => Cow::Owned(push(heap, element, self.heap_limit)?.to_item().to_vec()),
         })
     }
 
@@ -353,7 +348,7 @@ impl ElementsMut {
             strided::copy(dimensions, self.item_bytes, (&mut self.items, to_at), (&from.items, from_at));
             return Ok(());
         };
-        let (items, limit) = (&mut self.items, self.heap_limit.saturating_sub(self.shared_bytes));
+        let (items, limit) = (&mut self.items, self.heap_limit);
         let mut outcome = Ok(());
         strided::for_each_pair(dimensions, (to_at, from_at), |to, from_at| {
             if outcome.is_err() {

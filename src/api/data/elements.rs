@@ -365,7 +365,10 @@ impl ElementsRequest {
             Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
             Verdict::Proceed => {
                 let (mut answer, body) = match render::writer(self.rendering.style, &self.contents, limit)? {
-                    Some(writer) => self.buffered(state, method, snapshot, writer, &trace, limit).await?,
+                    // Boxed, as the future of every request would be as large.
+                    Some(writer) => {
+                        Box::pin(self.buffered(state, method, snapshot, writer, &trace, limit)).await?
+                    }
                     None => self.streamed(state, method, headers, snapshot, &version, &trace).await?,
                 };
                 put_trace(answer.headers_mut(), &trace);
