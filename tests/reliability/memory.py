@@ -29,6 +29,7 @@ TRIES = 3
 ENTRY_BYTES = 64 << 20
 NAMES, NAME_BYTES = 60_000, 200
 GROUPS, DOCUMENT_BYTES = 15, (4 << 20) - 4096
+TEXTS, TEXT_BYTES = 10_000, 4 << 10
 SETTINGS = {
     "MOUNTS__W__URL": "s3://bucket/prefix",
     "MOUNTS__W__WRITABLE": "true",
@@ -40,6 +41,7 @@ ATTACKS = {
     "a deflated entry of 64 MiB in a zip file": b"GET /store/z/bomb HTTP/1.1\r\nHost: x\r\n\r\n",
     "PROPFIND of 60,000 keys": b"PROPFIND /store/m/many/ HTTP/1.1\r\nHost: x\r\nDepth: 1\r\n\r\n",
     "consolidated metadata of 60 MiB": b"GET /store/m/groups/zarr.json?consolidated HTTP/1.1\r\nHost: x\r\n\r\n",
+    "JSON of 40 MiB of texts": b"GET /v1/data/m/texts?format=json HTTP/1.1\r\nHost: x\r\n\r\n",
     "conditional uploads of 64 MiB that do not end": (
         b"PUT /store/w/value-%d HTTP/1.1\r\nHost: x\r\nIf-None-Match: *\r\nContent-Length: 67108864\r\n\r\n"
     ),
@@ -56,6 +58,7 @@ def run(long):
         (folder / "bomb.zip").write_bytes(bomb())
         many(folder / "m")
         groups(folder / "m")
+        texts(folder / "m")
         for connections in CONNECTIONS if long else CONNECTIONS[:1]:
             for what, request in ATTACKS.items():
                 rows.append(attack(folder, answers, what, request, connections, seconds))
@@ -214,3 +217,11 @@ def groups(folder):
         document = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
         data.write(folder, f"groups/g{n}/zarr.json", json.dumps(document))
     data.write(folder, "groups/zarr.json", json.dumps({"zarr_format": 3, "node_type": "group"}))
+
+
+def texts(folder):
+    """Stores an array of texts that are as long together as they may be in a response."""
+    document = json.loads(data.document([TEXTS], [TEXTS], [], "string")) | {"fill_value": "", "codecs": [{"name": "vlen-utf8"}]}
+    data.write(folder, "texts/zarr.json", json.dumps(document))
+    text = TEXT_BYTES.to_bytes(4, "little") + b"t" * TEXT_BYTES
+    data.write(folder, "texts/c/0", TEXTS.to_bytes(4, "little") + text * TEXTS)
