@@ -1,6 +1,7 @@
 //! Memory pressure: measures that are taken in steps when the process approaches its memory limit.
 //!
-//! At 90 % of the limit half of all caches is evicted, and connections are closed after their responses in flight; at 97 %
+//! From 85 % of the limit on, freed memory is returned to the system: the allocator does so with a delay, and only while its threads
+//! allocate. At 90 % of the limit half of all caches is evicted, and connections are closed after their responses in flight; at 97 %
 //! requests are rejected, except those for health. The purpose of budgets is to prevent both: this is for memory that they do not
 //! count. Memory is sampled periodically, never for a request. Without a known limit, nothing is done.
 
@@ -12,7 +13,8 @@ use crate::admission::MemoryPressure;
 const TICK: Duration = Duration::from_millis(250);
 /// Samples between two evictions, because the allocator returns freed memory with a delay.
 const EVICTION_PAUSE: u32 = 4;
-/// The thresholds, in percent of the limit.
+/// The thresholds, in percent of the limit. From the first on, freed memory is returned.
+const RETURN: u64 = 85;
 const HIGH: u64 = 90;
 const CRITICAL: u64 = 97;
 /// A level ends this far below its threshold.
@@ -33,10 +35,11 @@ fn pressure_level(resident: u64, limit: u64, before: MemoryPressure) -> MemoryPr
     }
 }
 
-/// Samples memory and never ends: reports each change of the level, and evicts while memory is short.
+/// Samples memory and never ends: returns freed memory, reports each change of the level, and evicts while memory is short.
 pub(crate) async fn watch(
     limit: u64,
     resident: impl Fn() -> Option<u64>,
+    return_freed: impl AsyncFn(),
     evict: impl Fn(),
     report: impl Fn(MemoryPressure),
 ) {
@@ -45,10 +48,15 @@ pub(crate) async fn watch(
     let (mut pressure, mut rest) = (MemoryPressure::None, 0);
     loop {
         ticks.tick().await;
-        let Some(resident) = resident() else { continue };
-        let now = pressure_level(resident, limit, pressure);
+        let is_much = |resident: u64| u128::from(resident) * 100 >= u128::from(limit) * u128::from(RETURN);
+        let Some(mut resident_bytes) = resident() else { continue };
+        if is_much(resident_bytes) {
+            return_freed().await;
+            resident_bytes = resident().unwrap_or(resident_bytes);
+        }
+        let now = pressure_level(resident_bytes, limit, pressure);
         if now != pressure {
-            tracing::warn!(resident, limit, before = ?pressure, ?now, "memory pressure has changed");
+            tracing::warn!(resident = resident_bytes, limit, before = ?pressure, ?now, "memory pressure has changed");
             pressure = now;
             report(pressure);
         }
@@ -86,11 +94,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn memory_pressure_is_reported_and_evicts_once_a_second() {
-        let (resident, evictions, reported) =
-            (AtomicU64::new(100), AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let (resident, evictions, returned, reported) =
+            (AtomicU64::new(100), AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
         let watching = watch(
             1000,
             || Some(resident.load(Ordering::Relaxed)),
+            async || {
+                returned.fetch_add(1, Ordering::Relaxed);
+            },
             || {
                 evictions.fetch_add(1, Ordering::Relaxed);
             },
@@ -111,5 +122,6 @@ mod tests {
             [MemoryPressure::High, MemoryPressure::Critical, MemoryPressure::None]
         );
         assert!((4..=6).contains(&evictions.load(Ordering::Relaxed)), "once a second: {evictions:?}");
+        assert!((18..=22).contains(&returned.load(Ordering::Relaxed)), "each time: {returned:?}");
     }
 }

@@ -11,6 +11,7 @@ mod connection_timeouts;
 pub mod demo;
 mod descriptors;
 mod error;
+mod freed_memory;
 mod heads;
 mod health;
 mod memory_pressure;

@@ -17,7 +17,7 @@ use super::mounts::{AlreadyServed, MountOpener, ServedMount};
 use super::serve::{self, BoundListener};
 use super::shutdown::{self, Phase, Shutdown, Signals};
 use super::tls::Tls;
-use super::{descriptors, memory_pressure};
+use super::{descriptors, freed_memory, memory_pressure};
 use crate::array::{DirectSource, Reader};
 use crate::cache::{BoundedNodeCache, CachedSource, Caches, DiskCache, EncodedCache, StaleCache, ValueCache};
 use crate::config::{self, Config, ConfigError, MemoryBound, TlsError, TlsOptions};
@@ -231,7 +231,7 @@ async fn watch_memory(site: &Endpoint, limit: Option<u64>) {
         state.engine.caches.evict_half();
     };
     let set = |pressure| site.state().lifecycle.set_pressure(pressure);
-    memory_pressure::watch(limit, config::resident_bytes, evict, set).await;
+    memory_pressure::watch(limit, config::resident_bytes, freed_memory::return_all, evict, set).await;
 }
 
 /// The interval at which uploads that have expired are aborted.

@@ -33,6 +33,8 @@ struct SegmentLayout {
     is_variable: bool,
     /// The most bytes of elements of variable length, beside their items.
     heap_limit: u64,
+    /// Whether all elements are in the response, so that a fill value counts for each. Of those at a list of positions few are.
+    are_all_sent: bool,
 }
 
 impl SegmentLayout {
@@ -62,6 +64,7 @@ impl SegmentBuffer {
             element_bytes,
             is_variable: metadata.data_type.is_variable(),
             heap_limit: plan.heap_limit(),
+            are_all_sent: !plan.is_gathered(),
         };
         Ok(Self { layout, fill: metadata.fill_value.as_bytes().into(), elements: None })
     }
@@ -90,7 +93,7 @@ impl SegmentBuffer {
         let (layout, fill, elements) = (self.layout, Arc::clone(&self.fill), self.elements.take());
         let copy = move |loaded: Vec<LoadedChunk>, elements: Option<ElementsMut>| {
             let mut elements = elements.unwrap_or_else(|| layout.zeroed());
-            scatter(&loaded, &fill, &mut elements).map(|()| elements)
+            scatter(&loaded, &fill, layout.are_all_sent, &mut elements).map(|()| elements)
         };
         let copied = if is_short {
             copy(loaded, elements)
@@ -121,14 +124,14 @@ impl SegmentBuffer {
         elements: Option<ElementsMut>,
         cpu: &ComputePool,
     ) -> Result<Result<ElementsMut, AssembleError>, ComputePoolError> {
-        let SegmentLayout { items_bytes, element_bytes, .. } = self.layout;
+        let SegmentLayout { items_bytes, element_bytes, are_all_sent, .. } = self.layout;
         let mut elements = elements.unwrap_or_else(|| ElementsMut::with_capacity(items_bytes, element_bytes));
         let mut copies = Vec::with_capacity(stripes.len());
         for Stripe { bytes, chunks } in stripes.into_iter().rev() {
             let (mut part, fill) = (elements.split_off(bytes.start), Arc::clone(&self.fill));
             copies.push(cpu.spawn_background(move || {
                 part.extend_with_zeros(bytes.len());
-                scatter(&chunks, &fill, &mut part).map(|()| part)
+                scatter(&chunks, &fill, are_all_sent, &mut part).map(|()| part)
             }));
         }
         for copied in try_join_all(copies).await?.into_iter().rev() {
@@ -147,7 +150,12 @@ impl SegmentBuffer {
 }
 
 /// Copies each loaded chunk to its windows of the segment, and fills the windows of missing chunks.
-fn scatter(loaded: &[LoadedChunk], fill: &[u8], out: &mut ElementsMut) -> Result<(), AssembleError> {
+fn scatter(
+    loaded: &[LoadedChunk],
+    fill: &[u8],
+    are_all_sent: bool,
+    out: &mut ElementsMut,
+) -> Result<(), AssembleError> {
     // A fill value of variable length that has zeros in it is not the empty one.
     let is_zero_fill = (fill.is_empty() || !out.is_variable()) && fill.iter().all(|&byte| byte == 0);
     for LoadedChunk { shape, pieces } in loaded {
@@ -156,6 +164,7 @@ fn scatter(loaded: &[LoadedChunk], fill: &[u8], out: &mut ElementsMut) -> Result
                 Some(elements) => out.copy_from(elements, shape, window)?,
                 // The buffer begins as zeros, and each place of it is written once.
                 None if is_zero_fill => {}
+                None if are_all_sent => out.fill_each(fill, window)?,
                 None => out.fill(fill, window)?,
             }
         }
@@ -169,13 +178,19 @@ mod tests {
     use crate::chunk::{AxisRange, ChunkAxis, CopyRegion, VarSlice};
     use crate::cpu::ComputePoolOptions;
 
-    const NUMBERS: SegmentLayout =
-        SegmentLayout { items_bytes: 0, element_bytes: 2, is_variable: false, heap_limit: 0 };
+    const NUMBERS: SegmentLayout = SegmentLayout {
+        items_bytes: 0,
+        element_bytes: 2,
+        is_variable: false,
+        heap_limit: 0,
+        are_all_sent: true,
+    };
     const TEXTS: SegmentLayout = SegmentLayout {
         items_bytes: 0,
         element_bytes: VarSlice::BYTES,
         is_variable: true,
         heap_limit: 8 << 20,
+        are_all_sent: true,
     };
 
     /// The chunks of this shape of a segment of another one, in no order. Each third is missing.
@@ -217,7 +232,7 @@ mod tests {
             for (fill, first) in [([0, 0], all), ([5, 6], all), ([0, 0], all / 2), ([5, 6], all / 2)] {
                 let fill: Arc<[u8]> = fill.into();
                 let mut expected = layout.zeroed();
-                scatter(&chunks(&shape, &chunk, layout), &fill, &mut expected).unwrap();
+                scatter(&chunks(&shape, &chunk, layout), &fill, true, &mut expected).unwrap();
                 let mut buffer = SegmentBuffer { layout, fill, elements: None };
                 let mut loaded = chunks(&shape, &chunk, layout);
                 let rest = loaded.split_off(first);

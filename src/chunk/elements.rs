@@ -309,18 +309,25 @@ impl ElementsMut {
         self.copy(dimensions, to_at, elements, window.out_offset())
     }
 
-    /// Fills the places of `window` with one element (for variable length: its bytes). All places share its bytes, and the limit
-    /// counts them for each.
+    /// As [`ElementsMut::fill`], where the limit of elements of variable length counts the bytes for each place.
     ///
     /// # Errors
     /// [`AssembleError`].
-    pub fn fill(&mut self, element: &[u8], window: &CopyRegion) -> Result<(), AssembleError> {
+    pub fn fill_each(&mut self, element: &[u8], window: &CopyRegion) -> Result<(), AssembleError> {
         if self.heap.is_some() {
             let count = |range: &AxisRange| usize::try_from(range.count).unwrap_or(usize::MAX);
             let places = window.ranges().map(count).fold(1, usize::saturating_mul);
             let shared = element.len().saturating_mul(places.saturating_sub(1));
             self.heap_limit = self.heap_limit.checked_sub(shared).ok_or(AssembleError::HeapTooLarge)?;
         }
+        self.fill(element, window)
+    }
+
+    /// Fills the places of `window` with one element (for variable length: its bytes). All places share its bytes.
+    ///
+    /// # Errors
+    /// [`AssembleError`].
+    pub fn fill(&mut self, element: &[u8], window: &CopyRegion) -> Result<(), AssembleError> {
         let item = self.item(element)?;
         if fill_box(&item, window, &mut self.items) { Ok(()) } else { Err(AssembleError::Geometry) }
     }
@@ -468,7 +475,7 @@ mod tests {
     fn the_limit_counts_a_text_for_each_of_the_places_that_it_fills() {
         let filled = |bytes: usize, limit: u64| {
             let mut out = ElementsMut::variable(vec![0; 3 * VAR_SLICE_BYTES], limit);
-            out.fill(&vec![b'x'; bytes], &window(0, 3, 1))?;
+            out.fill_each(&vec![b'x'; bytes], &window(0, 3, 1))?;
             out.copy_from(&texts(&["ab"]), &[1], &window(0, 1, 1))?;
             Ok(out.freeze().heap().len())
         };

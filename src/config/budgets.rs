@@ -189,6 +189,15 @@ pub(super) fn limit_buffered(config: &mut Config) {
         http.max_buffered_response_size.min(http.inflight_size / BUFFERED_PARTS);
 }
 
+/// Limits the size of a decoded chunk. One that is longer than the memory for fetches is decoded alone, and takes half of what all
+/// budgets leave.
+pub(super) fn limit_chunks(config: &mut Config) {
+    let Some((total, _)) = config.memory.total_and_share() else { return };
+    let left = total.saturating_sub(MemoryBound::without_long_chunks(config).bytes());
+    let most = config.fetch.inflight_size.saturating_add(left / 2);
+    config.limits.max_chunk_size = config.limits.max_chunk_size.min(most);
+}
+
 /// Memory of the disk cache, which is set aside only if there is one.
 fn disk_bytes(tree: &LocatedValue) -> u64 {
     if tree.get(&["cache", "disk", "path"]).is_none() {
@@ -282,9 +291,15 @@ impl MemoryBound {
     /// Bytes of memory of each connection.
     pub const CONNECTION_BYTES: u64 = CONNECTION_KIB << 10;
 
-    /// The bound for the budgets of a configuration.
+    /// The bound for the budgets of a configuration. A chunk that is longer than the memory for fetches is decoded alone.
     #[must_use]
     pub fn from_config(config: &Config) -> Self {
+        let long = config.limits.max_chunk_size.saturating_sub(config.fetch.inflight_size);
+        let bound = Self::without_long_chunks(config);
+        Self { in_flight: bound.in_flight.saturating_add(long), ..bound }
+    }
+
+    fn without_long_chunks(config: &Config) -> Self {
         let bound = Self::from_budgets(budgets_of(config));
         match config.disk_index() {
             None => bound,
@@ -352,6 +367,7 @@ mod tests {
         config.http.inflight_size = 30 * MIB;
         config.fetch.inflight_size = 5 * MIB;
         config.read.segment_size = 2 * MIB;
+        config.limits.max_chunk_size = 5 * MIB;
         let text = MemoryBound::from_config(&config).to_string();
         let expected = "455 MiB: 64 its own, 1.1 × 200 cached, 163 in flight, 8 freed recently; and up to 160 KiB per connection";
         assert_eq!(text, expected);
@@ -359,6 +375,23 @@ mod tests {
             DiskCacheOptions { path: Some("/c".into()), index_size: 10 * MIB, ..config.cache.disk };
         let with_disk = MemoryBound::from_config(&config).bytes();
         assert_eq!(with_disk, (455 + 11) * MIB + DiskCacheOptions::IN_FLIGHT_BYTES);
+    }
+
+    #[test]
+    fn chunks_that_are_longer_than_memory_for_fetches_are_limited_and_in_the_bound() {
+        let mut config = Config::default();
+        config.fetch.inflight_size = 100 * MIB;
+        config.limits.max_chunk_size = 512 * MIB;
+        let budgets = MemoryBound::without_long_chunks(&config).bytes();
+        for (left, expected) in [(0, 100), (60 * MIB, 130), (4096 * MIB, 512)] {
+            let mut config = Config {
+                memory: AvailableMemory { limit: Some(budgets + left), machine: None },
+                ..config.clone()
+            };
+            limit_chunks(&mut config);
+            assert_eq!(config.limits.max_chunk_size, expected * MIB);
+            assert_eq!(MemoryBound::from_config(&config).bytes(), budgets + (expected - 100) * MIB);
+        }
     }
 
     /// The bound of budgets.

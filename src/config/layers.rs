@@ -81,6 +81,7 @@ impl Sources {
         let mut config: Config = read(&tree).map_err(|error| mounts::explain_missing_url(error, &tree))?;
         budgets::limit_buffered(&mut config);
         config.memory = memory;
+        budgets::limit_chunks(&mut config);
         config.missing_directories = check(&config, &tree)?;
         budgets::check(&config, &tree)?;
         let origin = |name: &String| (name.clone(), tree.origin_of(&["mounts", name, "url"]));

@@ -65,8 +65,11 @@ impl Comparison {
     /// # Errors
     /// [`LabelError::Condition`].
     pub fn parse(dimension: &str, text: &str) -> Result<Self, LabelError> {
-        let split =
-            |(sign, operator): &(&str, Operator)| Some((text.trim().strip_prefix(sign)?.trim(), *operator));
+        // A text may begin or end with blanks; one behind the operator separates.
+        let split = |(sign, operator): &(&str, Operator)| {
+            let behind = text.trim_start().strip_prefix(sign)?;
+            Some((behind.strip_prefix(' ').unwrap_or(behind), *operator))
+        };
         let found = OPERATORS.iter().find_map(split).filter(|(label, _)| !label.is_empty());
         let found = found.map(|(label, operator)| Self { operator, label: label.to_owned() });
         found.ok_or_else(|| LabelError::Condition { dimension: shortened(dimension), text: shortened(text) })
@@ -179,6 +182,10 @@ mod tests {
         let texts = || Labels::Texts(["b", "a..c", "d"].map(Into::into).to_vec());
         assert_eq!(selected(texts(), &["> a..c"]), [0, 2]);
         assert_eq!(selected(texts(), &["== a..c"]), [1]);
+        let padded = || Labels::Texts(["a", "a ", " a"].map(Into::into).to_vec());
+        for (condition, expected) in [("== a", [0]), ("==a ", [1]), ("== a ", [1]), ("==  a", [2])] {
+            assert_eq!(selected(padded(), &[condition]), expected, "{condition}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ impl DateLabel {
     /// Parses a date; `None` if the text is none.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
         // A year alone has four digits, or a sign: fewer or more are more likely a number.
         let digits = text.trim_start_matches(['+', '-']).bytes().take_while(u8::is_ascii_digit).count();
         let is_signed = text.starts_with(['+', '-']);

@@ -42,7 +42,7 @@ impl LabelList {
         if self.ends.len() == MAX_LIST_ITEMS {
             return Err(ListFull);
         }
-        self.text.push_str(label.trim());
+        self.text.push_str(label);
         self.ends.push(self.text.len());
         Ok(())
     }
@@ -164,7 +164,7 @@ mod tests {
         for label in ["a", " é..b ", "", "1.5"] {
             list.push(label).unwrap();
         }
-        assert_eq!(list.iter().collect::<Vec<_>>(), ["a", "é..b", "", "1.5"]);
+        assert_eq!(list.iter().collect::<Vec<_>>(), ["a", " é..b ", "", "1.5"]);
         for _ in list.len()..MAX_LIST_ITEMS {
             list.push("x").unwrap();
         }

@@ -15,6 +15,7 @@ pub(super) enum LabelNumber {
 impl LabelNumber {
     /// The number of a text, where `true` is 1 and `false` 0; `None` if it is none.
     pub(super) fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
         let integer = || text.parse().ok().filter(|number: &i128| number.unsigned_abs() < LARGEST);
         match text {
             "true" => Some(Self::Integer(1)),

@@ -83,7 +83,7 @@ impl LabelQuery {
             Err(LabelError::Syntax { dimension, label, takes })
         };
         let trimmed = text.trim();
-        if trimmed.len() > MAX_BYTES {
+        if text.len() > MAX_BYTES {
             return fault("it takes at most 512 bytes");
         }
         if trimmed == "latest" {
@@ -112,7 +112,8 @@ impl LabelQuery {
             let end_of = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
             return Ok(Self::Range { start: end_of(start), end: end_of(end) });
         }
-        Ok(Self::Exact(trimmed.to_owned()))
+        // A text may begin or end with blanks.
+        Ok(Self::Exact(text.to_owned()))
     }
 }
 
@@ -164,7 +165,7 @@ mod tests {
         for (written, query) in [
             ("45.2", LabelQuery::Exact("45.2".to_owned())),
             ("", LabelQuery::Exact(String::new())),
-            (" KSEA ", LabelQuery::Exact("KSEA".to_owned())),
+            (" KSEA ", LabelQuery::Exact(" KSEA ".to_owned())),
             ("2020-01-15T06:30:00", LabelQuery::Exact("2020-01-15T06:30:00".to_owned())),
             ("latest", LabelQuery::Latest),
             ("nearest::45.2", near(FillMethod::Nearest, None, "45.2")),

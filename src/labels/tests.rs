@@ -305,6 +305,22 @@ fn texts_are_selected_exactly_or_by_range() {
 }
 
 #[test]
+fn texts_that_differ_in_blanks_are_different_labels() {
+    let padded = ["a", "a ", " a", "\n", "\u{a0}b"];
+    let labels = texts(&padded);
+    let mut list = LabelListQuery::default();
+    for (place, label) in padded.iter().enumerate() {
+        assert_eq!(selected(&labels, label, None), place.to_string(), "{label:?}");
+        list.labels.push(label).unwrap();
+    }
+    let found = labels.select_by(&DimensionQuery::List(list.into()), None).unwrap();
+    assert_eq!(found.positions.iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert!(selected(&labels, "b", None).contains("no element has this label"));
+    assert_eq!(selected(&integers(&[1, 2]), " 2 ", None), "1");
+    assert_eq!(selected(&times(&[0]), " 1970-01-01 ", None), selected(&times(&[0]), "1970-01-01", None));
+}
+
+#[test]
 fn labels_of_float32_are_compared_after_rounding() {
     let values = [45.1_f32, 45.2].map(f64::from).to_vec();
     let precision = FloatPrecision::Single;

@@ -218,6 +218,8 @@ async fn a_long_text_that_fills_many_elements_is_refused_before_it_is_repeated()
         client.get(url).send().await.unwrap().status().as_u16()
     };
     assert_eq!(ask("v1/data/m/g/place?slice=7&format=json").await, 200);
+    // Those between them are not sent.
+    assert_eq!(ask("v1/data/m/g/place?isel.place=0,1000000&format=json").await, 200);
     let base = peak(&server);
     for path in [
         "v1/data/m/g/place?format=json",

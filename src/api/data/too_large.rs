@@ -20,12 +20,16 @@ impl Broken {
     /// The exceeded limit, if an error is about one.
     pub(crate) fn of(limits: &ReadLimits, whole_bytes: u64, error: &ElementsError) -> Option<Self> {
         Some(match error {
+            // No setting has this limit.
+            ElementsError::Array(ArrayError::TooLarge { what: "bytes of attributes and names", .. }) => {
+                return None;
+            }
             ElementsError::Array(ArrayError::TooLarge { what, requested: asked, limit }) => {
                 let setting = match *what {
                     "decoded chunks" => "read.max_chunks",
                     "decoded bytes" => "read.max_decoded_size",
-                    // Elements of variable length may be no longer than what is put together whole.
-                    _ if *limit == whole_bytes && *limit != limits.max_response_size => {
+                    // Elements of variable length may be no longer than what is put together whole, of several columns together.
+                    _ if *limit <= whole_bytes && *limit != limits.max_response_size => {
                         "http.max_buffered_response_size"
                     }
                     _ => "read.max_response_size",

@@ -49,6 +49,15 @@ impl TableOptions {
         }
     }
 
+    /// Bytes of the names in each row.
+    #[must_use]
+    pub fn name_bytes(self, columns: &[TableColumn]) -> u128 {
+        if self.format.name != "json" {
+            return 0;
+        }
+        columns.iter().map(|column| column.name.len() as u128).sum()
+    }
+
     /// The most bytes of a row of these columns, about; of elements of variable length those of empty ones.
     #[must_use]
     pub fn row_bytes(self, columns: &[TableColumn]) -> u64 {

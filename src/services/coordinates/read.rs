@@ -106,7 +106,10 @@ impl ReadCoordinate {
 /// Waits for memory to read all labels of an array, for few texts where that for the most is not free.
 async fn acquire<'a>(state: &'a AppState, head: &Parts, whole: &Plan) -> Result<TextMemory<'a>, Problem> {
     let (admission, entrant) = (&state.traffic.admission, AdmissionRequest::to_elements(head));
-    TextMemory::acquire(admission, entrant, whole.heap_limit(), |limit| memory_bytes(whole, limit)).await
+    // The request may hold memory already: it would wait for itself.
+    let largest = admission.most_bytes(entrant) / 2;
+    let bytes = |limit| memory_bytes(whole, limit).min(largest);
+    TextMemory::acquire(admission, entrant, whole.heap_limit(), bytes).await
 }
 
 /// The memory in bytes that it takes to read all labels of an array, with up to `limit` bytes of texts.

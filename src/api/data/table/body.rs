@@ -108,7 +108,8 @@ impl TableBody {
         let prepare = move || {
             let label_bytes = written.iter().map(TableColumn::longest_label).fold(0, u64::saturating_add);
             // A label is in as many rows as select it, so that few bytes are many in the table.
-            let texts = written.iter().map(|column| column.label_bytes(rows)).fold(0, u128::saturating_add);
+            let labels = written.iter().map(|column| column.label_bytes(rows)).fold(0, u128::saturating_add);
+            let texts = options.name_bytes(&written).saturating_mul(rows.into()).saturating_add(labels);
             text_limit.check(texts)?;
             Ok::<_, ElementsError>((table_writer(options, written)?, label_bytes, texts))
         };
