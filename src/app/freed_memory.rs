@@ -10,6 +10,7 @@ unsafe extern "C" {
 }
 
 /// Returns it to the system, which takes time in proportion.
+#[expect(clippy::disallowed_methods, reason = "the compute pool may be busy with what takes the memory")]
 pub(super) async fn return_all() {
     // Nothing depends on its result.
     let _ = tokio::task::spawn_blocking(collect).await;

@@ -236,10 +236,13 @@ async fn an_empty_text_is_a_label_and_infinity_is_near_to_nothing() {
     put(&store, "g/name/c/0", [vec![3, 0, 0, 0], texts].concat()).await;
     array(&store, "g/s", &[3], "int32", &["name"], json!({}), integers(7..10)).await;
     let server = Server::of(store);
-    for query in ["sel.name=", "sel.name=%20", "sel.name"] {
+    for query in ["sel.name=", "sel.name"] {
         let answer = get(&server, &format!("/v1/data/m/g/s?{query}&format=json")).await;
         assert_eq!(answer.json(), json!(8), "{query}");
     }
+    // A blank is another label.
+    let blank = server.get("/v1/data/m/g/s?sel.name=%20&format=json").await;
+    assert_eq!((blank.status, &blank.json()["code"]), (StatusCode::BAD_REQUEST, &json!("no-such-label")));
     let body = json!({ "sel": { "name": ["KSEA", ""] }, "format": "json" }).to_string();
     let headers = [("content-type", "application/json")];
     let listed = server.request("POST", "/v1/data/m/g/s", &headers, body).await;
