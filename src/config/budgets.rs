@@ -27,6 +27,9 @@ const CONNECTION_KIB: u64 = 160;
 /// The memory for responses in flight divided by this is the most for a buffered response.
 const BUFFERED_PARTS: u64 = 4;
 
+/// What the budgets leave of memory divided by this is for a chunk that is longer than the memory for fetches.
+const LONG_CHUNK_PARTS: u64 = 5;
+
 /// The value of a budget that the server chooses.
 const AUTO: &str = "auto";
 
@@ -189,12 +192,12 @@ pub(super) fn limit_buffered(config: &mut Config) {
         http.max_buffered_response_size.min(http.inflight_size / BUFFERED_PARTS);
 }
 
-/// Limits the size of a decoded chunk. One that is longer than the memory for fetches is decoded alone, and takes half of what all
-/// budgets leave.
+/// Limits the size of a decoded chunk. One that is longer than the memory for fetches is decoded alone, and takes a part of what
+/// all budgets leave; the rest is for connections.
 pub(super) fn limit_chunks(config: &mut Config) {
     let Some((total, _)) = config.memory.total_and_share() else { return };
     let left = total.saturating_sub(MemoryBound::without_long_chunks(config).bytes());
-    let most = config.fetch.inflight_size.saturating_add(left / 2);
+    let most = config.fetch.inflight_size.saturating_add(left / LONG_CHUNK_PARTS);
     config.limits.max_chunk_size = config.limits.max_chunk_size.min(most);
 }
 
@@ -383,7 +386,7 @@ mod tests {
         config.fetch.inflight_size = 100 * MIB;
         config.limits.max_chunk_size = 512 * MIB;
         let budgets = MemoryBound::without_long_chunks(&config).bytes();
-        for (left, expected) in [(0, 100), (60 * MIB, 130), (4096 * MIB, 512)] {
+        for (left, expected) in [(0, 100), (60 * MIB, 112), (4096 * MIB, 512)] {
             let mut config = Config {
                 memory: AvailableMemory { limit: Some(budgets + left), machine: None },
                 ..config.clone()

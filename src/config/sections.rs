@@ -30,7 +30,7 @@ pub struct LimitOptions {
     /// Nodes that are read to generate consolidated metadata.
     pub max_consolidated_nodes: usize,
     /// Size of a decoded chunk. In a shard only the inner chunks count, unless it must be decoded completely. With little memory it
-    /// is less: `fetch.inflight_size`, and half of the memory that all budgets leave.
+    /// is less: `fetch.inflight_size`, and a fifth of the memory that all budgets leave.
     #[serde(with = "size")]
     pub max_chunk_size: u64,
     /// Inner chunks in a shard.
