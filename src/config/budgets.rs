@@ -196,7 +196,7 @@ pub(super) fn limit_buffered(config: &mut Config) {
 /// all budgets leave; the rest is for connections.
 pub(super) fn limit_chunks(config: &mut Config) {
     let Some((total, _)) = config.memory.total_and_share() else { return };
-    let left = total.saturating_sub(MemoryBound::without_long_chunks(config).bytes());
+    let left = total.saturating_sub(MemoryBound::from_config(config).bytes());
     let most = config.fetch.inflight_size.saturating_add(left / LONG_CHUNK_PARTS);
     config.limits.max_chunk_size = config.limits.max_chunk_size.min(most);
 }
@@ -294,15 +294,9 @@ impl MemoryBound {
     /// Bytes of memory of each connection.
     pub const CONNECTION_BYTES: u64 = CONNECTION_KIB << 10;
 
-    /// The bound for the budgets of a configuration. A chunk that is longer than the memory for fetches is decoded alone.
+    /// The bound for the budgets of a configuration. It has no memory for a chunk that is longer than the memory for fetches.
     #[must_use]
     pub fn from_config(config: &Config) -> Self {
-        let long = config.limits.max_chunk_size.saturating_sub(config.fetch.inflight_size);
-        let bound = Self::without_long_chunks(config);
-        Self { in_flight: bound.in_flight.saturating_add(long), ..bound }
-    }
-
-    fn without_long_chunks(config: &Config) -> Self {
         let bound = Self::from_budgets(budgets_of(config));
         match config.disk_index() {
             None => bound,
@@ -370,7 +364,6 @@ mod tests {
         config.http.inflight_size = 30 * MIB;
         config.fetch.inflight_size = 5 * MIB;
         config.read.segment_size = 2 * MIB;
-        config.limits.max_chunk_size = 5 * MIB;
         let text = MemoryBound::from_config(&config).to_string();
         let expected = "455 MiB: 64 its own, 1.1 × 200 cached, 163 in flight, 8 freed recently; and up to 160 KiB per connection";
         assert_eq!(text, expected);
@@ -381,11 +374,11 @@ mod tests {
     }
 
     #[test]
-    fn chunks_that_are_longer_than_memory_for_fetches_are_limited_and_in_the_bound() {
+    fn chunks_that_are_longer_than_memory_for_fetches_are_limited_by_what_budgets_leave() {
         let mut config = Config::default();
         config.fetch.inflight_size = 100 * MIB;
         config.limits.max_chunk_size = 512 * MIB;
-        let budgets = MemoryBound::without_long_chunks(&config).bytes();
+        let budgets = MemoryBound::from_config(&config).bytes();
         for (left, expected) in [(0, 100), (60 * MIB, 112), (4096 * MIB, 512)] {
             let mut config = Config {
                 memory: AvailableMemory { limit: Some(budgets + left), machine: None },
@@ -393,7 +386,6 @@ mod tests {
             };
             limit_chunks(&mut config);
             assert_eq!(config.limits.max_chunk_size, expected * MIB);
-            assert_eq!(MemoryBound::from_config(&config).bytes(), budgets + (expected - 100) * MIB);
         }
     }
 
