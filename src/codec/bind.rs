@@ -211,7 +211,7 @@ fn between_bytes(codecs: &[(Box<dyn BytesToBytes>, Size)]) -> u64 {
     let sizes = codecs.iter().enumerate().map(|(index, (codec, size))| {
         let own = match size {
             Size::Exact(_) if index == 0 => 0,
-            Size::Exact(bytes) | Size::AtMost(bytes) => *bytes,
+            Size::Exact(_) | Size::AtMost(_) | Size::Limited(_) => size.max(),
         };
         own.max(codec.between_bytes(*size))
     });

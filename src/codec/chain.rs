@@ -162,7 +162,7 @@ impl CodecChain {
     pub fn encoded_limit(&self) -> u64 {
         match self.codecs.encoded_size {
             Size::Exact(bytes) => bytes,
-            Size::AtMost(bytes) => bytes.saturating_add(FETCH_SLACK_BYTES),
+            Size::AtMost(bytes) | Size::Limited(bytes) => bytes.saturating_add(FETCH_SLACK_BYTES),
         }
     }
 

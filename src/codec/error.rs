@@ -18,7 +18,9 @@ pub enum CodecError {
         reason: String,
     },
     /// A decoded chunk would exceed the limit.
-    #[error("a chunk has {bytes} bytes when decoded; the limit is {limit}")]
+    #[error(
+        "a chunk has {bytes} bytes or more when decoded; the limit is {limit} (`limits.max_chunk_size`; with little memory it is lower)"
+    )]
     ChunkTooLarge {
         /// Bytes of a decoded chunk (saturated).
         bytes: u64,

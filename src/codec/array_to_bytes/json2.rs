@@ -245,7 +245,7 @@ impl ArrayToBytes for Json2 {
     }
 
     fn encoded_size(&self) -> Size {
-        Size::AtMost(self.limit)
+        Size::Limited(self.limit)
     }
 }
 

@@ -153,7 +153,7 @@ impl ArrayToBytes for Vlen {
     }
 
     fn encoded_size(&self) -> Size {
-        Size::AtMost(self.limit)
+        Size::Limited(self.limit)
     }
 }
 

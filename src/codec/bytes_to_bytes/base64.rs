@@ -53,9 +53,6 @@ impl BytesToBytes for Base64 {
     }
 
     fn encoded_size(&self, decoded: Size) -> Size {
-        match decoded {
-            Size::Exact(bytes) => Size::Exact(text_bytes(bytes)),
-            Size::AtMost(bytes) => Size::AtMost(text_bytes(bytes)),
-        }
+        decoded.map(text_bytes)
     }
 }

@@ -52,7 +52,7 @@ fn bind(config: &CodecConfig, context: &BindContext) -> Result<Box<dyn BytesToBy
             None => return Err(CodecError::Unsupported(codec.name)),
         };
         // The codec may have been skipped.
-        size = Size::AtMost(bound.encoded_size(size).max()).capped(max_between_bytes);
+        size = bound.encoded_size(size).at_most().capped(max_between_bytes);
         codecs.push(bound);
     }
     let default = codecs.len().div_ceil(8) * 8;
@@ -146,7 +146,7 @@ impl BytesToBytes for Conditional {
         let most = self.codecs.iter().fold(decoded, |size, codec| codec.encoded_size(size));
         match (most.plus(self.header_bytes as u64), self.codecs.is_empty()) {
             (exact, true) => exact,
-            (most, false) => Size::AtMost(most.max()),
+            (most, false) => most.at_most(),
         }
     }
 }

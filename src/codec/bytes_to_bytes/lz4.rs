@@ -34,7 +34,7 @@ fn bind(config: &CodecConfig, context: &BindContext) -> Result<Box<dyn BytesToBy
         Size::Exact(bytes) if bytes > MAX_BYTES => {
             Err(config.invalid(format!("a chunk may have {MAX_BYTES} bytes at most")))
         }
-        Size::Exact(_) | Size::AtMost(_) => Ok(Box::new(Lz4)),
+        Size::Exact(_) | Size::AtMost(_) | Size::Limited(_) => Ok(Box::new(Lz4)),
     }
 }
 

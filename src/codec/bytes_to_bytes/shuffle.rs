@@ -42,7 +42,7 @@ fn bind(config: &CodecConfig, context: &BindContext) -> Result<Box<dyn BytesToBy
     match context.size {
         Size::Exact(bytes) if bytes % element_bytes as u64 != 0 => Err(config
             .invalid(format!("{bytes} bytes are not a whole number of elements of {element_bytes} bytes"))),
-        Size::Exact(_) | Size::AtMost(_) => Ok(Box::new(Shuffle { element_bytes })),
+        Size::Exact(_) | Size::AtMost(_) | Size::Limited(_) => Ok(Box::new(Shuffle { element_bytes })),
     }
 }
 

@@ -142,7 +142,7 @@ impl BytesToBytes for Zstd {
                     .map_err(|error| corrupt(&error))?;
                 decoded
             }
-            Size::AtMost(_) => stream(&encoded, size)?,
+            Size::AtMost(_) | Size::Limited(_) => stream(&encoded, size)?,
         };
         size.check(NAME, decoded.len())?;
         Ok(Bytes::from(decoded))

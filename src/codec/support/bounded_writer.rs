@@ -28,6 +28,7 @@ impl StreamStep {
 /// A buffer that is filled from the front and never grows beyond its limit.
 pub(crate) struct BoundedWriter {
     codec: &'static str,
+    size: Size,
     buffer: Vec<u8>,
     written: usize,
     limit: usize,
@@ -49,18 +50,18 @@ impl BoundedWriter {
     ) -> Result<Self, CodecError> {
         let ratio = match size {
             Size::Exact(_) => ratio,
-            Size::AtMost(_) => 4,
+            Size::AtMost(_) | Size::Limited(_) => 4,
         };
         let first = size.max().min((encoded as u64).saturating_mul(ratio).saturating_add(1 << 10));
         let limit = usize::try_from(size.max()).unwrap_or(usize::MAX);
-        Ok(Self { codec, buffer: buffer::zeroed(first)?, written: 0, limit })
+        Ok(Self { codec, size, buffer: buffer::zeroed(first)?, written: 0, limit })
     }
 
     /// Runs `decode` to the end of its stream, and returns the input after it.
     ///
     /// # Errors
-    /// Errors of `decode`; [`CodecError::Corrupt`] if the stream decodes to more bytes than allowed or if the input ends
-    /// before the stream; [`CodecError::NoMemory`].
+    /// Errors of `decode`; [`CodecError::Corrupt`] if the stream decodes to more bytes than possible or if the input ends
+    /// before the stream; [`CodecError::ChunkTooLarge`] over the limit; [`CodecError::NoMemory`].
     pub(crate) fn fill<'a>(
         &mut self,
         mut input: &'a [u8],
@@ -74,7 +75,12 @@ impl BoundedWriter {
             let step = decode(input, output)?;
             input = input.get(step.consumed..).unwrap_or_default();
             if full && step.written > 0 {
-                return Err(CodecError::corrupt(self.codec, "decodes to more bytes than allowed"));
+                return Err(match self.size {
+                    Size::Limited(limit) => {
+                        CodecError::ChunkTooLarge { bytes: limit.saturating_add(1), limit }
+                    }
+                    _ => CodecError::corrupt(self.codec, "decodes to more bytes than allowed"),
+                });
             }
             self.written += step.written;
             if step.ended {

@@ -43,6 +43,8 @@ pub(crate) enum Size {
     Exact(u64),
     /// No legal encoder produces more. A decoder stops there.
     AtMost(u64),
+    /// Legal encoders may produce any number, and more than this are not decoded: elements of variable length.
+    Limited(u64),
 }
 
 /// Allowance for a compressor's framing.
@@ -52,24 +54,38 @@ impl Size {
     /// The largest possible number of bytes.
     pub(crate) fn max(self) -> u64 {
         match self {
-            Self::Exact(bytes) | Self::AtMost(bytes) => bytes,
+            Self::Exact(bytes) | Self::AtMost(bytes) | Self::Limited(bytes) => bytes,
         }
     }
 
     /// The size with its bound lowered to `most`. An exact size does not change.
     pub(crate) fn capped(self, most: u64) -> Self {
         match self {
-            Self::Exact(bytes) => Self::Exact(bytes),
-            Self::AtMost(bytes) => Self::AtMost(bytes.min(most)),
+            Self::Exact(_) => self,
+            Self::AtMost(_) | Self::Limited(_) => self.map(|bytes| bytes.min(most)),
+        }
+    }
+
+    /// The size where fewer bytes are possible too.
+    pub(crate) fn at_most(self) -> Self {
+        match self {
+            Self::Exact(bytes) => Self::AtMost(bytes),
+            Self::AtMost(_) | Self::Limited(_) => self,
+        }
+    }
+
+    /// The size with its number of bytes changed.
+    pub(crate) fn map(self, change: impl FnOnce(u64) -> u64) -> Self {
+        match self {
+            Self::Exact(bytes) => Self::Exact(change(bytes)),
+            Self::AtMost(bytes) => Self::AtMost(change(bytes)),
+            Self::Limited(bytes) => Self::Limited(change(bytes)),
         }
     }
 
     /// The size after a fixed number of bytes is added.
     pub(crate) fn plus(self, bytes: u64) -> Self {
-        match self {
-            Self::Exact(size) => Self::Exact(size.saturating_add(bytes)),
-            Self::AtMost(size) => Self::AtMost(size.saturating_add(bytes)),
-        }
+        self.map(|size| size.saturating_add(bytes))
     }
 
     /// The size after compression.
@@ -80,15 +96,15 @@ impl Size {
     pub(crate) fn compressed(self) -> Self {
         let allowance = match self {
             Self::Exact(size) => size,
-            Self::AtMost(size) => size / 16,
+            Self::AtMost(size) | Self::Limited(size) => size / 16,
         };
-        Self::AtMost(self.max().saturating_add(allowance).saturating_add(FRAMING_BYTES))
+        self.at_most().plus(allowance.saturating_add(FRAMING_BYTES))
     }
 
     /// Checks that `codec` may have decoded to this many bytes.
     ///
     /// # Errors
-    /// [`CodecError::Corrupt`] if it may not.
+    /// [`CodecError::Corrupt`] if it may not, [`CodecError::ChunkTooLarge`] over the limit.
     pub(crate) fn check(self, codec: &'static str, bytes: usize) -> Result<(), CodecError> {
         match self {
             Self::Exact(expected) if bytes as u64 != expected => {
@@ -98,7 +114,10 @@ impl Size {
                 codec,
                 format!("decodes to {bytes} bytes; at most {limit} are possible"),
             )),
-            Self::Exact(_) | Self::AtMost(_) => Ok(()),
+            Self::Limited(limit) if bytes as u64 > limit => {
+                Err(CodecError::ChunkTooLarge { bytes: bytes as u64, limit })
+            }
+            Self::Exact(_) | Self::AtMost(_) | Self::Limited(_) => Ok(()),
         }
     }
 }
