@@ -81,17 +81,16 @@ impl Dap4Body {
         self.advance().await
     }
 
-    /// The whole response.
+    /// The whole response, of which about `other_bytes` are no texts.
     ///
     /// # Errors
-    /// Failures of reading; [`ArrayError::TooLarge`] with the limit of texts for more than `most_bytes`.
-    pub(super) async fn whole(mut self, most_bytes: u64) -> Result<Bytes, ExportError> {
+    /// Failures of reading; [`ArrayError::TooLarge`] with the limit of texts for more than both.
+    pub(super) async fn whole(mut self, other_bytes: u64) -> Result<Bytes, ExportError> {
         let mut out = BytesMut::new();
         loop {
             while let Some(bytes) = self.writer.pop() {
                 out.extend_from_slice(&bytes);
-                let texts = (out.len() as u64).saturating_sub(most_bytes.saturating_sub(self.most_text));
-                check_texts(texts, self.most_text)?;
+                check_texts((out.len() as u64).saturating_sub(other_bytes), self.most_text)?;
             }
             if self.is_finished {
                 return Ok(out.freeze());

@@ -73,8 +73,8 @@ impl Dap4Request {
             let text_limit = memory.limit();
             let plans: Vec<Plan> =
                 plans.iter().map(|plan| plan.clone().with_heap_limit(text_limit)).collect();
-            let whole_bytes = (text_limit < most_text).then(|| numbers.saturating_add(text_limit));
-            let values = SelectedValues { request: &self, selected: &selected, text_limit, whole_bytes };
+            let whole_beside = (text_limit < most_text).then_some(numbers);
+            let values = SelectedValues { request: &self, selected: &selected, text_limit, whole_beside };
             match respond_to(&values, state, head, &plans).await {
                 Err(error) if memory.can_extend(error.exceeded_limit()) => memory.extend().await?,
                 sent => break sent?.0,
@@ -104,8 +104,8 @@ struct SelectedValues<'a> {
     selected: &'a ExportSources,
     /// The most bytes of texts.
     text_limit: u64,
-    /// The most bytes of the response, if it is made whole before its head is sent.
-    whole_bytes: Option<u64>,
+    /// The bytes of the response beside texts, if it is made whole before its head is sent.
+    whole_beside: Option<u64>,
 }
 
 impl ExportResponse for SelectedValues<'_> {
@@ -140,8 +140,8 @@ impl ExportResponse for SelectedValues<'_> {
                 self.request.has_checksums,
                 self.text_limit,
             );
-            if let Some(whole_bytes) = self.whole_bytes {
-                let whole = body.whole(whole_bytes).await?;
+            if let Some(other_bytes) = self.whole_beside {
+                let whole = body.whole(other_bytes).await?;
                 length = Some(whole.len());
                 Body::from(whole)
             } else {
