@@ -73,6 +73,12 @@ impl Hierarchy {
         &self.store
     }
 
+    /// The pool on which documents are parsed.
+    #[must_use]
+    pub fn cpu(&self) -> &ComputePool {
+        &self.cpu
+    }
+
     /// Whether the next node is likely of v3, as the last one.
     pub(super) fn is_v3_likely(&self) -> bool {
         self.v3_likely.load(Relaxed)

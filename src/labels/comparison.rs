@@ -65,12 +65,13 @@ impl Comparison {
     /// # Errors
     /// [`LabelError::Condition`].
     pub fn parse(dimension: &str, text: &str) -> Result<Self, LabelError> {
-        // A text may begin or end with blanks; one behind the operator separates.
+        // A text may begin or end with blanks; one behind the operator separates. `== ` asks for the empty text.
         let split = |(sign, operator): &(&str, Operator)| {
             let behind = text.trim_start().strip_prefix(sign)?;
             Some((behind.strip_prefix(' ').unwrap_or(behind), *operator))
         };
-        let found = OPERATORS.iter().find_map(split).filter(|(label, _)| !label.is_empty());
+        let found =
+            OPERATORS.iter().find_map(split).filter(|(label, _)| !label.is_empty() || text.ends_with(' '));
         let found = found.map(|(label, operator)| Self { operator, label: label.to_owned() });
         found.ok_or_else(|| LabelError::Condition { dimension: shortened(dimension), text: shortened(text) })
     }
@@ -186,11 +187,14 @@ mod tests {
         for (condition, expected) in [("== a", [0]), ("==a ", [1]), ("== a ", [1]), ("==  a", [2])] {
             assert_eq!(selected(padded(), &[condition]), expected, "{condition}");
         }
+        let empty = || Labels::Texts(["", "a"].map(Into::into).to_vec());
+        assert_eq!(selected(empty(), &["== "]), [0]);
+        assert_eq!(selected(empty(), &["!= "]), [1]);
     }
 
     #[test]
     fn what_is_no_condition_is_refused_with_what_would_be_right() {
-        for text in ["60", "=60", ">=", "", "=> 60"] {
+        for text in ["60", "=60", ">=", "==", "", "=> 60"] {
             let error = Comparison::parse("lat", text).unwrap_err().to_string();
             assert!(error.contains("lat") && error.contains("`>= 60`"), "{error}");
         }

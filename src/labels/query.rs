@@ -86,7 +86,8 @@ impl LabelQuery {
         if text.len() > MAX_BYTES {
             return fault("it takes at most 512 bytes");
         }
-        if trimmed == "latest" {
+        // A text may begin or end with blanks.
+        if text == "latest" {
             return Ok(Self::Latest);
         }
         if let Some((method, label)) = trimmed.split_once("::") {
@@ -112,7 +113,6 @@ impl LabelQuery {
             let end_of = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
             return Ok(Self::Range { start: end_of(start), end: end_of(end) });
         }
-        // A text may begin or end with blanks.
         Ok(Self::Exact(text.to_owned()))
     }
 }

@@ -299,6 +299,7 @@ fn texts_are_selected_exactly_or_by_range() {
     assert_eq!(selected(&stations, "KB..KK", None), "[0,1]");
     assert_eq!(selected(&stations, "latest", None), "2");
     assert_eq!(selected(&texts(&["latest", "x"]), "latest", None), "0");
+    assert_eq!(selected(&texts(&[" latest", "x"]), " latest", None), "0");
     assert!(selected(&stations, "KSAE", None).contains("the nearest is `KSEA`"));
     assert!(selected(&stations, "nearest::KS", None).contains("only exact labels and ranges"));
     assert!(selected(&texts(&["b", "a", "c"]), "a..b", None).contains("not sorted"));

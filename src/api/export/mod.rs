@@ -14,6 +14,7 @@ pub(crate) mod fitting;
 pub(crate) mod geotiff;
 mod group_arrays;
 pub(crate) mod limits;
+mod named_variables;
 pub(crate) mod netcdf;
 mod plane;
 mod plane_crs;

@@ -11,6 +11,7 @@ use std::time::Instant;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::group_arrays::{GroupArray, GroupArrays};
+use super::named_variables::named_variables;
 use super::sources::{ExportSource, ExportSources, OmittedVariable, names_of};
 use crate::api::nodes::missing;
 use crate::api::selection::SelectionParams;
@@ -30,8 +31,6 @@ const MAX_VARIABLES: usize = 1000;
 const CONCURRENCY: usize = 16;
 /// Most groups above a variable in which the coordinates of its dimensions are sought.
 const MAX_GROUPS_ABOVE: usize = 8;
-/// Attributes that name other variables.
-const NAMING: [&str; 3] = ["coordinates", "grid_mapping", "bounds"];
 /// Most names of dimensions, and of variables in attributes, of which it is found out what they are.
 const MAX_LOOKUPS: usize = 4000;
 
@@ -171,9 +170,14 @@ impl SourceFinder<'_> {
             Some(names) => self.named(path, names).await?,
             None => self.all(path, &node, &mut found).await?,
         };
-        let named: BTreeSet<String> = match names {
-            Some(_) => BTreeSet::new(),
-            None => opened.iter().flat_map(|(.., array)| named_by(array.metadata())).collect(),
+        let named = if names.is_some() {
+            BTreeSet::new()
+        } else {
+            let known: BTreeSet<String> = opened.iter().map(|(name, ..)| name.clone()).collect();
+            let metadata = opened.iter().map(|(.., array)| array.metadata());
+            let is_known = move |name: &str| known.contains(name);
+            let cpu = self.target.opener.hierarchy().cpu();
+            named_variables(cpu, metadata, is_known, MAX_VARIABLES).await.map_err(ArrayError::from)?
         };
         let chosen = opened.into_iter().filter(|(name, ..)| !named.contains(name));
         let all = |array: &Array| Subset::full(&array.metadata().shape);
@@ -291,6 +295,20 @@ impl SourceFinder<'_> {
         opened.buffered(CONCURRENCY).try_collect().await
     }
 
+    /// The names of other variables in the attributes of sources, without those in `known`; at most one more than
+    /// [`MAX_LOOKUPS`].
+    async fn named_by(
+        &self,
+        sources: impl Iterator<Item = &ExportSource>,
+        known: &BTreeSet<String>,
+    ) -> Result<BTreeSet<String>, Problem> {
+        let known = known.clone();
+        let metadata = sources.map(|source| &**source.metadata());
+        let is_new = move |name: &str| !known.contains(name);
+        let cpu = self.target.opener.hierarchy().cpu();
+        Ok(named_variables(cpu, metadata, is_new, MAX_LOOKUPS).await.map_err(ArrayError::from)?)
+    }
+
     /// Adds arrays and what belongs to them.
     async fn add_all(
         &self,
@@ -332,24 +350,19 @@ impl SourceFinder<'_> {
             }
             let mut known: BTreeSet<String> = chosen.iter().map(|source| source.name.clone()).collect();
             known.extend(coordinates.keys().cloned());
-            let mut wanted: BTreeSet<String> = chosen
-                .iter()
-                .chain(coordinates.values())
-                .flat_map(|source| named_by(source.metadata()))
-                .collect();
             // What belongs to an array may name more, such as the bounds of a coordinate.
-            for _ in 0..2 {
-                let new: Vec<String> = wanted.difference(&known).cloned().collect();
+            for round in 0..2 {
+                let new = match round {
+                    0 => self.named_by(chosen.iter().chain(coordinates.values()), &known).await?,
+                    _ => self.named_by(others.iter(), &known).await?,
+                };
                 check_lookups(new.len())?;
-                wanted.clear();
                 known.extend(new.iter().cloned());
-                for (name, array) in self.arrays_in(group, new).await? {
+                for (name, array) in self.arrays_in(group, new.into_iter().collect()).await? {
                     match array {
                         Some(Ok((node, array))) => {
                             let subset = shared_subset(array.metadata(), ranges);
-                            let other = source(name, node, array, subset);
-                            wanted.extend(named_by(other.metadata()));
-                            others.push(other);
+                            others.push(source(name, node, array, subset));
                         }
                         Some(Err(error)) => found.omit(&name, error)?,
                         None => {}
@@ -485,22 +498,13 @@ fn shared_subset(metadata: &ArrayMetadata, ranges: &SelectedRanges) -> Subset {
     Subset(names.into_iter().zip(&metadata.shape).map(range).collect())
 }
 
-/// The names of other variables in the attributes of one.
-fn named_by(metadata: &ArrayMetadata) -> Vec<String> {
-    let text = |name: &&str| Some(metadata.attributes.get_short(name)?.as_str()?.to_owned());
-    let words = |text: String| -> Vec<String> {
-        text.split_whitespace().map(|word| word.trim_end_matches(':').to_owned()).collect()
-    };
-    NAMING.iter().filter_map(text).flat_map(words).collect()
-}
-
 /// Checks how many names are sought in a group for one request.
 fn check_lookups(names: usize) -> Result<(), Problem> {
     if names <= MAX_LOOKUPS {
         return Ok(());
     }
     Err(Problem::from_class(ErrorClass::InvalidRequest).detail(format!(
-        "the variables have {names} names of dimensions or of other variables, and at most {MAX_LOOKUPS} are sought; name some \
-         variables with `vars`"
+        "the variables name too many dimensions and other variables: at most {MAX_LOOKUPS} are sought; name some variables with \
+         `vars`"
     )))
 }

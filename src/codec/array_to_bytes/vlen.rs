@@ -83,7 +83,8 @@ impl Vlen {
     #[expect(clippy::new_ret_no_self, reason = "codecs are used only as trait objects")]
     fn new(name: &'static str, content: Content, context: &BindContext) -> BoundArrayToBytes {
         let count = context.size.max() / VarSlice::BYTES as u64;
-        let limit = context.limits.chunk_bytes;
+        // A decoded chunk is the encoded one and a slice of it for each element.
+        let limit = context.limits.chunk_bytes.saturating_sub(context.size.max());
         BoundArrayToBytes::Whole(Box::new(Self { name, count, content, limit }))
     }
 

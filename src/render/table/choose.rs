@@ -49,13 +49,14 @@ impl TableOptions {
         }
     }
 
-    /// Bytes of the names in each row.
+    /// Bytes of the names in each row, as they are written.
     #[must_use]
     pub fn name_bytes(self, columns: &[TableColumn]) -> u128 {
         if self.format.name != "json" {
             return 0;
         }
-        columns.iter().map(|column| column.name.len() as u128).sum()
+        let bytes = |column: &TableColumn| serde_json::Value::from(&*column.name).to_string().len() as u128;
+        columns.iter().map(bytes).sum()
     }
 
     /// The most bytes of a row of these columns, about; of elements of variable length those of empty ones.

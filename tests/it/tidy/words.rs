@@ -50,7 +50,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("tests/clients/conftest.py", "forever", "a method of the standard library"),
     ("tests/clients/emulators.py", "forever", "a method of the standard library"),
     ("tests/it/admin.rs", "forgotten", "a member of a response"),
-    ("tests/it/polls.rs", "forget", "a function of the standard library"),
+    ("tests/it/polls/mod.rs", "forget", "a function of the standard library"),
     ("tests/it/support/counting.rs", "forget", "a method of the permits of semaphores"),
     ("tests/it/tidy/words.rs", "", "the list itself"),
     ("tests/reliability/bucket.py", "forever", "a method of the standard library"),
