@@ -212,6 +212,7 @@ pub(super) fn snippets(viewed: &ViewedArray<'_>, site: &Site, place: &Place) -> 
                 "These read the slice " code { (viewed.view.slice(&viewed.facts.shape)) } " of this array, or what is said above them."
                 @if viewed.is_decoded() { (encoding(viewed)) }
             }
+            (snippets::signature_note(&viewed.links.store))
             @for snippet in snippets::all(viewed, &site.origin, place) { (snippet.article()) }
         }
     }

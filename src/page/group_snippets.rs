@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::layout::Site;
 use super::node_page::Place;
-use super::snippets::{INSTALL_XARRAY, INSTALL_ZARR, Snippet, quoted};
+use super::snippets::{INSTALL_XARRAY, INSTALL_ZARR, Snippet, quoted, signature_note};
 use super::state::split;
 
 /// What a group is to programs that open it.
@@ -81,6 +81,7 @@ pub(super) fn snippets(what: GroupUse, site: &Site, place: &Place) -> Markup {
     html! {
         section.use-it aria-label="Use it" {
             h2 { "Use it" }
+            (signature_note(&place.links.store))
             @for snippet in &all { (snippet.article()) }
         }
     }

@@ -34,6 +34,19 @@ impl Snippet {
     }
 }
 
+/// What lines without the signature of the page's URL need in its place, if it has one.
+pub(super) fn signature_note(store: &str) -> Markup {
+    let is_signed = split(store).1.contains("signature=");
+    html! {
+        @if is_signed {
+            p.muted {
+                "A URL without " code { "signature=" } " below is of a program that adds names to it, and so cannot send the signature \
+                 of this page. It needs a token in the header " code { "Authorization: Bearer" } "."
+            }
+        }
+    }
+}
+
 pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }

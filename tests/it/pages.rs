@@ -111,6 +111,7 @@ async fn every_download_that_a_page_offers_is_served() {
         let has_table = |url: &str| url.contains("coords=1");
         if url.contains("tab=use") {
             assert_eq!(html.contains("read.csv("), has_csv, "{url}: {html}");
+            assert!(!html.contains("It needs a token"), "{url}: {html}");
             continue;
         }
         let offered = downloads(&html);

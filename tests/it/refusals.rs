@@ -315,11 +315,13 @@ fn suggested_slices_are_within_every_limit() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let shapes = prop::collection::vec(1_usize..30, 1..=3);
     let limits = (prop_oneof![Just(1 << 20), 8_u64..400], prop_oneof![Just(1 << 20), 1_u64..6]);
-    let formats = prop::sample::select(vec!["json", "csv", "npy", "bytes", "arrow"]);
+    let tables = ["json&coords=1", "csv&coords=1", "arrow&coords=1", "parquet&coords=1"];
+    let formats =
+        prop::sample::select([&["json", "csv", "npy", "bytes", "arrow", "nc"][..], &tables].concat());
     let steps = prop::collection::vec(prop::sample::select(vec![-3_i64, -1, 1, 2]), 3);
     let asked = (shapes, limits, 1_u64..3000, formats, steps, any::<bool>());
     let mut runner =
-        TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) });
+        TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) });
     let suggested = std::cell::Cell::new(0);
     let ran = runner.run(&asked, |(shape, (response_bytes, chunks), whole_bytes, format, steps, header)| {
         runtime.block_on(async {

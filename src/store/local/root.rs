@@ -186,6 +186,10 @@ impl Root {
         if is_reserved(path) {
             return Ok(None);
         }
+        if path.is_empty() {
+            // A directory that was removed can still be opened by its descriptor, and is empty.
+            self.check()?;
+        }
         self.open_if_present(if path.is_empty() { "." } else { path }, DIRECTORY, "open a directory")
     }
 

@@ -134,6 +134,10 @@ async fn lines_for_programs_have_the_signature_where_the_program_sends_it() {
             assert!(!after.contains("signature="), "{line}");
         }
     }
+    // The page says what such a line needs.
+    assert!(html.contains("It needs a token in the header"), "{html}");
+    let group = page(&server, &format!("/view/m/g/deep%20x?{signature}")).await;
+    assert!(group.contains("It needs a token in the header"), "{group}");
 }
 
 #[tokio::test]

@@ -39,8 +39,8 @@ pub(super) struct ColumnOptions<'a> {
     pub(super) whole_bytes: u64,
     /// and of labels.
     pub(super) label_bytes: u64,
-    /// Whether the format is a text.
-    pub(super) is_text: bool,
+    /// How the table is written.
+    pub(super) table: TableOptions,
     /// Whether elements are decoded by the CF attributes,
     pub(super) decodes: bool,
     /// and labels.
@@ -48,6 +48,10 @@ pub(super) struct ColumnOptions<'a> {
 }
 
 impl ColumnOptions<'_> {
+    fn is_text(&self) -> bool {
+        self.table.format.is_text()
+    }
+
     /// The most bytes of text in the labels of a dimension.
     fn label_heap_bytes(&self) -> u64 {
         self.whole_bytes.min(LABEL_HEAP_BYTES)
@@ -152,12 +156,13 @@ impl TableArrays {
         let mut others = Vec::with_capacity(variables.len());
         for variable in variables.into_iter().filter(|variable| !is_column(variable)) {
             let metadata = variable.metadata();
-            let decoding = options.decodes.then(|| CfDecoding::new(metadata, options.is_text)).transpose()?;
+            let decoding =
+                options.decodes.then(|| CfDecoding::new(metadata, options.is_text())).transpose()?;
             others.push(ColumnArray::new(variable, decoding));
         }
         let coordinate = |source: ExportSource| {
             let decoding =
-                options.decodes_labels.then(|| CfDecoding::of_labels(source.metadata(), options.is_text));
+                options.decodes_labels.then(|| CfDecoding::of_labels(source.metadata(), options.is_text()));
             ColumnArray::new(source, decoding)
         };
         let coordinates = coordinates.into_iter().map(|source| source.map(coordinate)).collect();
@@ -205,7 +210,7 @@ impl TableArrays {
     fn check(&self, axes: &TableAxes, options: ColumnOptions<'_>) -> Result<u64, ArrayError> {
         let elements = u128::from(axes.rows).saturating_mul(self.row_bytes().into());
         check("bytes of elements", elements, options.limits.max_response_size)?;
-        let labels = axes.axes.iter().zip(self.label_bytes(options.is_text)).zip(&self.coordinates);
+        let labels = axes.axes.iter().zip(self.label_bytes(options.is_text())).zip(&self.coordinates);
         let labels = labels.fold(0_u128, |sum, ((axis, bytes), coordinate)| {
             let is_range = matches!(axis.positions, AxisPositions::Range(_));
             let is_held = if coordinate.is_some() { !is_streamed(axis, axes.rows) } else { !is_range };
@@ -356,6 +361,8 @@ impl TableColumns {
         held_bytes = held_bytes.saturating_add(chunks.saturating_mul(CHUNK_BYTES));
         let elements = u128::from(axes.rows).saturating_mul(arrays.row_bytes().into());
         let text_limit = TextLimit { elements, limit: limits.max_response_size };
+        let written: Vec<TableColumn> = columns.iter().map(PlannedColumn::written).collect();
+        text_limit.check(options.table.name_bytes(&written).saturating_mul(axes.rows.into()))?;
         let text_bytes = columns.iter().map(|column| column.text_bytes(heap_bytes, label_heap_bytes));
         let text_bytes = text_bytes.fold(0, u64::saturating_add);
         Ok(Self { columns, rows: axes.rows, label_bytes, held_bytes, text_limit, text_bytes })

@@ -130,13 +130,13 @@ pub(in crate::api::data) async fn table(
         limits: &state.engine.read,
         whole_bytes: state.options.max_buffered_response_size,
         label_bytes: state.options.max_buffered_response_size,
-        is_text: rendering.style.format.is_text(),
+        table: table_options(&rendering),
         decodes: rendering.decodes,
         decodes_labels: !query.format.keeps_stored(),
     };
     let arrays = TableArrays::new(coordinates, variables, options)?;
     arrays.check_types(table_options(&rendering))?;
-    let (limits, whole_bytes, is_text) = (state.engine.read, options.whole_bytes, options.is_text);
+    let (limits, whole_bytes, table) = (state.engine.read, options.whole_bytes, options.table);
     let (decodes, decodes_labels) = (options.decodes, options.decodes_labels);
     let short_bytes = TextMemory::short_bytes(&state.traffic.admission);
     // The positions of a list without labels are written out.
@@ -146,7 +146,7 @@ pub(in crate::api::data) async fn table(
     let plan = move || {
         let label_bytes = whole_bytes;
         let options =
-            ColumnOptions { limits: &limits, whole_bytes, label_bytes, is_text, decodes, decodes_labels };
+            ColumnOptions { limits: &limits, whole_bytes, label_bytes, table, decodes, decodes_labels };
         let columns = TableColumns::new(&arrays, &axes, options)
             .map_err(|error| Box::new((error, suggestions(&arrays, &axes, &first, options))))?;
         let few = axes.rows <= FEW_ROWS && columns.is_variable() && columns.is_read_at_once();

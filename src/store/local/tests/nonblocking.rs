@@ -10,7 +10,7 @@ use rustix::fs::{Advice, fadvise};
 
 use super::*;
 use crate::cpu::{ComputePool, ComputePoolOptions};
-use crate::key::StoreKey;
+use crate::key::{StoreKey, StorePrefix};
 use crate::store::local::root::TryOpen;
 use crate::store::tests::{key, read};
 use crate::store::{ByteRange, Shortcuts, Store, StoreError, Version};
@@ -181,6 +181,11 @@ async fn a_root_that_was_removed_is_not_a_store_without_values() {
     drop(directory);
     assert!(store.head(&key("a")).await.is_err());
     assert!(store.get(&key("a"), ByteRange::Whole, None).await.is_err());
+    for prefix in ["", "a/"] {
+        let prefix = StorePrefix::parse(prefix).unwrap();
+        assert!(store.list_prefix(&prefix, None).try_collect::<Vec<_>>().await.is_err(), "{prefix:?}");
+        assert!(store.list_dir(&prefix).await.is_err(), "{prefix:?}");
+    }
 }
 
 #[test]
