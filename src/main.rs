@@ -15,6 +15,7 @@ use zarrd::config::{
     CheckArgs, Cli, Command, ConfigError, Origin, PyramidArgs, ServeArgs, SignArgs, Sources, TokenArgs,
     unix_seconds,
 };
+use zarrd::error::setting_key;
 use zarrd::views::pyramid::{PyramidSpec, WrittenNode};
 
 #[global_allocator]
@@ -139,7 +140,12 @@ fn pyramid(arguments: PyramidArgs) -> anyhow::Result<()> {
         quiet: 1,
         ..ServeArgs::default()
     };
-    let config = Sources::gather(serve)?.resolve()?;
+    let config = Sources::gather(serve)?.resolve().map_err(|error| match error {
+        ConfigError::InvalidValue { origin: Origin::Flag(_), reason, .. } => {
+            ConfigError::InvalidArgument { argument: "SRC", reason }
+        }
+        error => error,
+    })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("cannot start threads")?;
     // Fails if there is anything of this name.
@@ -172,7 +178,9 @@ fn note(line: std::fmt::Arguments<'_>) {
 /// An error, with the place where its mount is configured.
 fn with_mount_origin(error: AppError, origins: &BTreeMap<String, Origin>) -> anyhow::Error {
     let place = match &error {
-        AppError::Mount { name, .. } => origins.get(name).map(|origin| format!("{origin}: `mounts.{name}`")),
+        AppError::Mount { name, .. } => {
+            origins.get(name).map(|origin| format!("{origin}: `{}`", setting_key(["mounts", name])))
+        }
         _ => None,
     };
     match place {
@@ -208,7 +216,13 @@ fn sign(arguments: SignArgs) -> anyhow::Result<()> {
         if names.contains(&by.as_str()) {
             format!("`{key}` is not a valid key or prefix")
         } else {
-            format!("there is no signing key `{by}`; the configuration has: {}", names.join(", "))
+            let known = match names.join(", ") {
+                known if known.is_empty() => {
+                    "none (`access.signing_keys`): name its file with `--config`".to_owned()
+                }
+                known => known,
+            };
+            format!("there is no signing key `{by}`; the configuration has {known}")
         }
     })?;
     if !config.mounts.contains_key(&mount) {

@@ -15,26 +15,20 @@ pub(crate) struct DimensionList(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DimensionError {
     /// No dimension, or several, have the name.
-    #[error(
-        "{count} dimensions of the array are called `{name}`; they are {known}, or numbers from 0 to {last}"
-    )]
+    #[error("{}; {choices}", called(*.count, .name))]
     Unknown {
         /// The name.
         name: String,
         /// How many dimensions have it.
         count: usize,
-        /// The names of the dimensions.
-        known: String,
-        /// The last number.
-        last: usize,
+        /// What the dimensions are called.
+        choices: String,
     },
     /// No dimension is named.
-    #[error("no dimension of the array is named; name one of {known}, or give a number from 0 to {last}")]
+    #[error("no dimension of the array is given; {choices}")]
     Unnamed {
-        /// The names of the dimensions.
-        known: String,
-        /// The last number.
-        last: usize,
+        /// What the dimensions are called.
+        choices: String,
     },
     /// The array has no dimensions.
     #[error("the array has no dimensions")]
@@ -108,12 +102,29 @@ pub(crate) fn dimension(name: &str, names: &[Option<String>], rank: usize) -> Re
     let number = name.parse().ok().filter(|&number: &usize| called.is_empty() && number < rank);
     let Some(last) = rank.checked_sub(1) else { return Err(DimensionError::None) };
     number.ok_or_else(|| {
-        let known = (0..rank).map(|dimension| names.get(dimension).and_then(Option::as_deref));
-        let known: Vec<&str> = known.map(|name| name.unwrap_or("(unnamed)")).collect();
+        let numbers = if last == 0 { "0".to_owned() } else { format!("0 to {last}") };
+        let choices = match known_names(names) {
+            None => format!("they have no names, and are given by their numbers, {numbers}"),
+            Some(known) => format!("they are {known}, or their numbers, {numbers}"),
+        };
         if name.is_empty() {
-            return DimensionError::Unnamed { known: known.join(", "), last };
+            return DimensionError::Unnamed { choices };
         }
         let name = name.chars().take(SHOWN_CHARACTERS).collect();
-        DimensionError::Unknown { name, count: called.len(), known: known.join(", "), last }
+        DimensionError::Unknown { name, count: called.len(), choices }
     })
+}
+
+/// How many dimensions have a name, for an error.
+pub(crate) fn called(count: usize, name: &str) -> String {
+    match count {
+        0 => format!("no dimension of the array is called `{name}`"),
+        _ => format!("{count} dimensions of the array are called `{name}`"),
+    }
+}
+
+/// The names of dimensions, for an error; `None` if none has one.
+pub(crate) fn known_names(names: &[Option<String>]) -> Option<String> {
+    let known: Vec<&str> = names.iter().map(|name| name.as_deref().unwrap_or("(unnamed)")).collect();
+    names.iter().any(Option::is_some).then(|| known.join(", "))
 }

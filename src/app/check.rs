@@ -6,6 +6,7 @@ use super::error::AppError;
 use super::server::App;
 use crate::cache::{DiskCache, DiskCacheError};
 use crate::config::Config;
+use crate::error::setting_key;
 use crate::services::{Mount, answers_within};
 use crate::store::{AllowedPrefix, OpenError, StoreError, StoreKind, open_prefix};
 
@@ -170,7 +171,8 @@ impl Contact {
             Ok(true) => format!("the mount `{name}`: its backend checks the conditions of writes"),
             Ok(false) => format!(
                 "warning: the mount `{name}`: its backend ignores the conditions of writes, so only whole values can be \
-                 written; if this server alone writes there, set `mounts.{name}.writers = \"one\"`"
+                 written; if this server alone writes there, set `{} = \"one\"`",
+                setting_key(["mounts", name, "writers"])
             ),
             Err(trouble) => format!("the mount `{name}`: nothing can be written to its backend: {trouble}"),
         }));

@@ -165,6 +165,7 @@ impl Authorizer<'_> {
             credential.is_some()
         } else {
             let refused = |scope: Option<Scope>| match (&credential, scope) {
+                (None, _) if spec.speaks_s3 => unsigned(),
                 (None, _) => no_credential(),
                 // A caller that may do nothing with the mount does not learn more of it.
                 (Some(_), Some(scope)) if rights.can_see(&needed.mount) => lacks(scope),
@@ -380,6 +381,13 @@ fn private(configured: &str) -> String {
 
 fn no_credential() -> Problem {
     unauthorized("Bearer").detail("this needs a token, in `Authorization: Bearer`")
+}
+
+/// The problem of a request without a credential to a route that S3 clients use.
+fn unsigned() -> Problem {
+    no_credential().detail(
+        "this needs a signature, as S3 clients make it: sign the request with a key of `access.s3_keys`",
+    )
 }
 
 fn bad_credential() -> Problem {

@@ -9,6 +9,7 @@
 
 use super::{AxisRange, Subset};
 use crate::error::{Classify, ErrorClass};
+use crate::units::counted;
 
 /// A parsed selection, not yet resolved against a shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub enum SelectionError {
     #[error("a selection may hold `...` only once")]
     SecondEllipsis,
     /// More parts than the array has dimensions.
-    #[error("the selection has {given} dimensions, the array has {rank}")]
+    #[error("the selection has {}, the array has {rank}", counted(*.given, "dimension"))]
     TooManyDimensions {
         /// Parts of the selection, without `...`.
         given: usize,

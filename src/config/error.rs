@@ -54,6 +54,14 @@ pub enum ConfigError {
         /// Why it is rejected.
         reason: String,
     },
+    /// An argument of the command line that is no setting.
+    #[error("{argument}: {reason}")]
+    InvalidArgument {
+        /// The name of the argument, as the help gives it.
+        argument: &'static str,
+        /// Why it is rejected.
+        reason: String,
+    },
     /// Two mounts with the same name.
     #[error("{origin}: there is a mount named `{name}` already; give this one another name, as in NAME=URL")]
     DuplicateMount {
@@ -72,6 +80,7 @@ impl Classify for ConfigError {
             | Self::UnknownKey { .. }
             | Self::UnknownVariable { .. }
             | Self::InvalidValue { .. }
+            | Self::InvalidArgument { .. }
             | Self::DuplicateMount { .. } => ErrorClass::InvalidRequest,
         }
     }

@@ -14,8 +14,9 @@ use super::read::read;
 use super::server::parse_listen;
 use super::tls::TlsOptions;
 use super::tree::{ConfigValue, LocatedValue};
-use super::{access, budgets, environment, local_paths, machine};
+use super::{access, budgets, environment, local_paths, machine, tips};
 use crate::auth::Access;
+use crate::error::setting_key;
 use crate::store::takes_option;
 
 /// The layers above the defaults. Only here are the environment and configuration files read.
@@ -126,7 +127,7 @@ impl Config {
 
     fn invalid_url(&self, name: &str, reason: String) -> ConfigError {
         let origin = self.origins.get(name).cloned().unwrap_or(Origin::Default);
-        ConfigError::InvalidValue { origin, key: format!("mounts.{name}.url"), reason }
+        ConfigError::InvalidValue { origin, key: setting_key(["mounts", name, "url"]), reason }
     }
 }
 
@@ -191,7 +192,7 @@ const MOST_THREADS: usize = 1024;
 fn check(config: &Config, tree: &LocatedValue) -> Result<BTreeMap<String, String>, ConfigError> {
     let invalid = |path: &[&str], reason: String| ConfigError::InvalidValue {
         origin: tree.origin_of(path),
-        key: path.join("."),
+        key: setting_key(path.iter().copied()),
         reason,
     };
     if let Some((key, reason)) = config.server.first_error() {
@@ -227,6 +228,10 @@ fn check(config: &Config, tree: &LocatedValue) -> Result<BTreeMap<String, String
     if let Some((key, reason)) = config.telemetry.first_error() {
         return Err(invalid(&["telemetry", key], reason));
     }
+    let argument_hint = |name: &str, url: &str| match tree.origin_of(&["mounts", name, "url"]) {
+        Origin::Flag(_) => tips::of_mount(url).unwrap_or_default(),
+        _ => String::new(),
+    };
     let mut missing = BTreeMap::new();
     for (name, mount) in &config.mounts {
         if let Some(reason) = mounts::name_error(name) {
@@ -234,8 +239,13 @@ fn check(config: &Config, tree: &LocatedValue) -> Result<BTreeMap<String, String
         }
         match mounts::check_url(mount) {
             Ok(()) => {}
-            Err(UrlError::MissingDirectory(reason)) => drop(missing.insert(name.clone(), reason)),
-            Err(UrlError::Invalid(reason)) => return Err(invalid(&["mounts", name, "url"], reason)),
+            Err(UrlError::MissingDirectory(reason)) => {
+                drop(missing.insert(name.clone(), reason + &argument_hint(name, &mount.url)));
+            }
+            Err(UrlError::Invalid(reason)) => {
+                let hint = argument_hint(name, &mount.url);
+                return Err(invalid(&["mounts", name, "url"], reason + &hint));
+            }
         }
         if let Some((key, reason)) = mounts::virtual_error(mount) {
             return Err(invalid(&[&["mounts", name], &*key].concat(), reason));

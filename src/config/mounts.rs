@@ -15,6 +15,7 @@ use super::origin::Origin;
 use super::server::{ServerOptions, some_listen_address};
 use super::tree::{ConfigValue, LocatedValue};
 use crate::auth::Scope;
+use crate::error::setting_key;
 use crate::http::{CacheControl, canonical_host, is_host};
 use crate::metadata::Separator;
 use crate::store::{
@@ -292,9 +293,12 @@ const MAX_REDIRECT_LIFETIME: Duration = Duration::from_hours(7 * 24);
 /// one mount, they reach every command. Other errors are unchanged.
 pub(super) fn explain_missing_url(error: ConfigError, tree: &LocatedValue) -> ConfigError {
     let variable = |key: &str| {
-        let name = key.strip_prefix("mounts.")?;
-        let mount = tree.get(&["mounts", name]).filter(|mount| mount.get(&["url"]).is_none())?;
-        Some((name.to_owned(), only_variable(mount)?.to_owned()))
+        let Some(ConfigValue::Table(mounts)) = tree.get(&["mounts"]).map(|entry| &entry.node) else {
+            return None;
+        };
+        let (name, mount) = mounts.iter().find(|(name, _)| setting_key(["mounts", name]) == key)?;
+        let variable = mount.get(&["url"]).is_none().then(|| only_variable(mount)).flatten()?;
+        Some((name.clone(), variable.to_owned()))
     };
     match error {
         ConfigError::InvalidValue { origin, key, reason } => match variable(&key) {
@@ -332,14 +336,14 @@ pub(super) fn check_options(tree: &LocatedValue) -> Result<(), ConfigError> {
         return Ok(());
     };
     for (name, mount) in mounts {
-        let key = format!("mounts.{name}.options");
+        let key = setting_key(["mounts", name, "options"]);
         check_backend_options(mount, mount.get(&["url"]).and_then(LocatedValue::text), ("the mount", &key))?;
         let Some(ConfigValue::Table(prefixes)) = mount.get(&["virtual"]).map(|entry| &entry.node) else {
             continue;
         };
         for (prefix, entry) in prefixes {
             let url = entry.get(&["at"]).and_then(LocatedValue::text).unwrap_or(prefix);
-            let key = format!("mounts.{name}.virtual.{prefix:?}.options");
+            let key = setting_key(["mounts", name, "virtual", prefix, "options"]);
             check_backend_options(entry, Some(url), ("the prefix", &key))?;
         }
     }

@@ -13,9 +13,10 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::error::ConfigError;
-use super::nearest;
+use super::nearest::hint;
 use super::origin::Origin;
 use super::tree::{ConfigValue, LocatedValue};
+use crate::error::{nearest, setting_key};
 
 /// Deserializes a type from the tree.
 ///
@@ -56,15 +57,20 @@ impl Fault {
 
     fn finish(mut self, root: &LocatedValue) -> ConfigError {
         self.path.reverse();
-        let key = self.path.join(".");
+        let key = setting_key(self.path.iter().map(String::as_str));
         let origin = self.origin.unwrap_or_else(|| root.origin.clone());
         match self.problem {
             Problem::UnknownKey(known) => {
-                let hint = nearest::hint(self.path.last().map_or("", String::as_str), known);
+                let hint = hint(self.path.last().map_or("", String::as_str), known);
                 ConfigError::UnknownKey { origin, key, hint }
             }
             Problem::Type(expected, found) => {
-                let reason = format!("expected {expected}, found {found}");
+                let advice = if expected == "a list" && found == "text" {
+                    "; write `[\"…\"]`, also for one entry"
+                } else {
+                    ""
+                };
+                let reason = format!("expected {expected}, found {found}{advice}");
                 ConfigError::InvalidValue { origin, key, reason }
             }
             Problem::Invalid(reason) => ConfigError::InvalidValue { origin, key, reason },
@@ -135,7 +141,8 @@ impl serde::de::Error for Fault {
     }
 
     fn unknown_variant(found: &str, known: &'static [&'static str]) -> Self {
-        Self::custom(format_args!("expected one of {}; {}", known.join(", "), nearest::hint(found, known)))
+        let hint = nearest(found, known.iter().copied()).map(|known| format!("; did you mean `{known}`?"));
+        Self::custom(format_args!("expected one of {}{}", known.join(", "), hint.unwrap_or_default()))
     }
 
     fn unknown_field(_: &str, known: &'static [&'static str]) -> Self {

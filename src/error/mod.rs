@@ -5,6 +5,8 @@
 
 mod class;
 mod nearest;
+mod setting_key;
 
 pub use class::{Classify, ErrorClass, WriteEffect};
 pub use nearest::{is_one_edit_from, nearest};
+pub use setting_key::{setting_key, toml_key};

@@ -63,16 +63,19 @@ impl Offered for VertexFormat {
     }
 }
 
+/// Formats of pictures that may be asked for.
+const PICTURES: [&str; 6] = ["png", "jpg", "jpeg", "webp", "gif", "svg"];
+
 /// Why no format was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NegotiateError {
     /// `format=` names none of the offers.
-    #[error("`format={asked}` is not known here{}; there is: {offered}", meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?")))]
+    #[error("`format={asked}` is not known here; {hint}there is: {offered}")]
     UnknownFormat {
         /// The requested name.
         asked: String,
-        /// The name of the offer that is like it.
-        meant: Option<&'static str>,
+        /// What may have been meant, with a blank after it; or an empty text.
+        hint: String,
         /// The names of the offers.
         offered: String,
     },
@@ -110,8 +113,13 @@ pub(crate) fn choose<T: Offered>(
             // A name that is longer than ours is often the type's: `netcdf` of `application/x-netcdf`.
             let is_of_type = |offer: &T| asked.len() >= MIN_TYPE_NAME && offer.media_type().contains(asked);
             let of_type = || offers.iter().copied().find(is_of_type).map(T::name);
-            let meant = known().find(|name| Some(*name) == nearest(asked, known())).or_else(of_type);
-            NegotiateError::UnknownFormat { asked: asked.to_owned(), meant, offered: names(T::name) }
+            let meant = || known().find(|name| Some(*name) == nearest(asked, known())).or_else(of_type);
+            let hint = if PICTURES.contains(&asked) && known().all(|name| !PICTURES.contains(&name)) {
+                "pictures are those of `/v1/image`; ".to_owned()
+            } else {
+                meant().map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default()
+            };
+            NegotiateError::UnknownFormat { asked: asked.to_owned(), hint, offered: names(T::name) }
         });
     }
     let ranges: Vec<(&str, u16)> = headers

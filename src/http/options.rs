@@ -162,10 +162,10 @@ impl RateOptions {
 
     fn check(&self) -> Result<(), HttpOptionsError> {
         if self.request_rate > 0 && self.request_burst == 0 {
-            return Err(HttpOptionsError::Zero("rate_limit.request_burst"));
+            return Err(HttpOptionsError::NoRequestBurst);
         }
         if self.transfer_rate > 0 && self.transfer_burst == 0 {
-            return Err(HttpOptionsError::Zero("rate_limit.transfer_burst"));
+            return Err(HttpOptionsError::NoTransferBurst);
         }
         Ok(())
     }
@@ -237,6 +237,12 @@ pub enum HttpOptionsError {
     /// A limit of zero would reject everything.
     #[error("`{0}` must be at least 1")]
     Zero(&'static str),
+    /// A rate of requests of which none may arrive.
+    #[error("needs `request_burst` beside it, which is at least 1: the requests that may arrive at once")]
+    NoRequestBurst,
+    /// A rate of bytes of which none may be sent.
+    #[error("needs `transfer_burst` beside it, which is at least 1: the bytes that may be sent at once")]
+    NoTransferBurst,
     /// Not a path that can be a prefix of others.
     #[error(
         "`base_path` must be empty or a path such as `/zarr`, without a trailing slash and without escapes"
@@ -287,8 +293,8 @@ impl HttpOptionsError {
     #[must_use]
     pub fn setting(&self) -> &[&'static str] {
         match self {
-            Self::Zero("rate_limit.request_burst") => &["rate_limit", "request_burst"],
-            Self::Zero("rate_limit.transfer_burst") => &["rate_limit", "transfer_burst"],
+            Self::NoRequestBurst => &["rate_limit", "request_rate"],
+            Self::NoTransferBurst => &["rate_limit", "transfer_rate"],
             Self::Zero(name) => std::slice::from_ref(name),
             Self::BasePath => &["base_path"],
             Self::PublicUrl => &["public_url"],
@@ -430,9 +436,9 @@ mod tests {
         let rates = |rates| HttpOptions { rate_limit: rates, ..Default::default() }.check();
         let (requests, bytes) = (RateOptions::default(), RateOptions::default());
         let none = RateOptions { request_rate: 1, ..requests };
-        assert_eq!(rates(none), Err(HttpOptionsError::Zero("rate_limit.request_burst")));
+        assert_eq!(rates(none), Err(HttpOptionsError::NoRequestBurst));
         let none = RateOptions { transfer_rate: 1, ..bytes };
-        assert_eq!(rates(none), Err(HttpOptionsError::Zero("rate_limit.transfer_burst")));
+        assert_eq!(rates(none), Err(HttpOptionsError::NoTransferBurst));
     }
 
     #[test]

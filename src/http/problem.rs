@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::problem_text::{bounded, bounded_member, text_of};
+use super::problem_text::{bounded, bounded_member, query_text, text_of};
 use super::trouble::store_failure;
 use crate::error::{Classify, ErrorClass, WriteEffect};
 use crate::store::{StoreError, trouble};
@@ -88,7 +88,7 @@ impl Problem {
     pub(crate) fn from_query_error(rejection: &QueryRejection) -> Self {
         let text = rejection.body_text();
         let text = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
-        Self::from_class(ErrorClass::InvalidRequest).detail(text.to_owned())
+        Self::from_class(ErrorClass::InvalidRequest).detail(query_text(text))
     }
 
     /// A problem derived from a status alone, for responses that do not come from a handler of this server.
@@ -266,7 +266,7 @@ impl<E: Classify> From<E> for Problem {
         if is_tellable(class) {
             problem.0.detail = Some(text_of(&error).into());
         } else if let Some(failure) = failure {
-            problem.0.detail = Some(format!("a backend of this mount: {}", trouble(failure)).into());
+            problem.0.detail = Some(of_backend(&trouble(failure)).into());
         } else if is_rejected {
             problem.0.detail =
                 Some(format!("{}; retry after the time in `Retry-After`", text_of(&error)).into());
@@ -280,6 +280,14 @@ impl<E: Classify> From<E> for Problem {
             problem.0.source = Some(Arc::new(error));
         }
         problem
+    }
+}
+
+/// A sentence about a backend's failure, whose description begins with the backend, or with what is wrong with it.
+fn of_backend(trouble: &str) -> String {
+    match trouble.strip_prefix("it ").or_else(|| trouble.strip_prefix("the backend ")) {
+        Some(rest) => format!("a backend of this mount {rest}"),
+        None => format!("a backend of this mount: {trouble}"),
     }
 }
 
@@ -379,7 +387,7 @@ mod tests {
             assert!(causes(&error).ends_with(": 403 from https://secret-bucket.example"));
             let document = Problem::from(error).document("id-1");
             assert!(!document.contains("secret"), "{document}");
-            assert!(document.contains("\"detail\":\"a backend of this mount: "), "{document}");
+            assert!(document.contains("\"detail\":\"a backend of this mount"), "{document}");
             assert!(document.contains("\"request_id\":\"id-1\""), "{document}");
         }
     }

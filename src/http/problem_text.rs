@@ -13,6 +13,26 @@ const MEMBER_BYTES: usize = 128 << 10;
 /// What stands for the rest of a text.
 const REST: &str = "…";
 
+/// What is wrong with the value of a query parameter, from the text of its parser: `limit: invalid digit found in string`.
+pub(super) fn query_text(text: &str) -> String {
+    let Some((name, reason)) = text.split_once(": ") else { return text.to_owned() };
+    let known = reason.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected "));
+    match (reason, known) {
+        (_, Some((given, known))) => {
+            let known = known.strip_prefix("one of ").unwrap_or(known);
+            format!("`{name}`: {given} is not known here; there is: {known}")
+        }
+        (NOT_DIGITS | NO_DIGITS, _) => format!("`{name}` takes a whole number, without a unit"),
+        (TOO_LARGE, _) => format!("`{name}`: the number is too large"),
+        _ => format!("`{name}`: {reason}"),
+    }
+}
+
+/// What the parser of integers says.
+const NOT_DIGITS: &str = "invalid digit found in string";
+const NO_DIGITS: &str = "cannot parse integer from empty string";
+const TOO_LARGE: &str = "number too large to fit in target type";
+
 /// A text, without what is beyond the bound.
 pub(super) fn bounded(text: Cow<'static, str>) -> Cow<'static, str> {
     if text.len() <= TEXT_BYTES { text } else { Cow::Owned(cut(&text, TEXT_BYTES)) }
@@ -69,6 +89,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_parsers_say_of_a_query_is_said_in_words() {
+        for (text, said) in [
+            ("limit: invalid digit found in string", "`limit` takes a whole number, without a unit"),
+            ("limit: cannot parse integer from empty string", "`limit` takes a whole number, without a unit"),
+            ("limit: number too large to fit in target type", "`limit`: the number is too large"),
+            (
+                "level: unknown variant `foo`, expected `a` or `b`",
+                "`level`: `foo` is not known here; there is: `a` or `b`",
+            ),
+            (
+                "level: unknown variant `foo`, expected one of `a`, `b`, `c`",
+                "`level`: `foo` is not known here; there is: `a`, `b`, `c`",
+            ),
+            ("at: something else", "`at`: something else"),
+            ("duplicate field `limit`", "duplicate field `limit`"),
+        ] {
+            assert_eq!(query_text(text), said);
+        }
+    }
 
     #[test]
     fn texts_are_cut_at_a_character_and_short_ones_are_whole() {

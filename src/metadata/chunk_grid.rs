@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::MetadataError;
 use super::extension::{self, Extension, required};
+use crate::units::counted;
 
 const CHUNK_SHAPE: &str = "chunk_shape";
 const CHUNK_SHAPES: &str = "chunk_shapes";
@@ -148,7 +149,7 @@ fn rectilinear(grid: &Extension, shape: &[u64]) -> Result<Vec<ChunkEdges>, Metad
     grid.require_only(&[KIND, CHUNK_SHAPES])?;
     let edges = extension::items(required(&grid.configuration, CHUNK_SHAPES)?, CHUNK_SHAPES, usize::MAX)?;
     if edges.len() != shape.len() {
-        let reason = format!("has {} dimensions; the array has {}", edges.len(), shape.len());
+        let reason = format!("has {}; the array has {}", counted(edges.len(), "dimension"), shape.len());
         return Err(MetadataError::invalid(CHUNK_SHAPES, reason));
     }
     edges.iter().zip(shape).map(|(edges, &length)| ChunkEdges::parse(edges, length)).collect()

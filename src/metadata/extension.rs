@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::MetadataError;
+use crate::units::counted;
 
 /// The value at an extension point: a name and its configuration.
 #[derive(Debug)]
@@ -134,7 +135,8 @@ pub(super) fn lengths(value: &Value, member: &str, rank: usize) -> Result<Vec<u6
 pub(super) fn chunk_shape(value: &Value, member: &str, shape: &[u64]) -> Result<Vec<u64>, MetadataError> {
     let chunk_shape = lengths(value, member, usize::MAX)?;
     if chunk_shape.len() != shape.len() {
-        let reason = format!("has {} dimensions; the array has {}", chunk_shape.len(), shape.len());
+        let reason =
+            format!("has {}; the array has {}", counted(chunk_shape.len(), "dimension"), shape.len());
         return Err(MetadataError::invalid(member, reason));
     }
     if chunk_shape.iter().zip(shape).any(|(&edge, &length)| edge == 0 && length > 0) {

@@ -12,6 +12,7 @@ use super::{
     ArrayMetadata, Attributes, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType,
     FillValue, GroupMetadata, MetadataError, MetadataLimits, ZarrFormat, consolidated, draft,
 };
+use crate::units::counted;
 
 /// The node described by a `zarr.json`.
 #[derive(Clone, Debug, PartialEq)]
@@ -174,7 +175,8 @@ fn dimension_names(
     let Some(value) = optional(members, MEMBER) else { return Ok(None) };
     let items = extension::items(value, MEMBER, usize::MAX)?;
     if items.len() != rank {
-        let reason = format!("has {} names; the array has {rank} dimensions", items.len());
+        let reason =
+            format!("has {}; the array has {}", counted(items.len(), "name"), counted(rank, "dimension"));
         return Err(MetadataError::invalid(MEMBER, reason));
     }
     let name = |item: &Value| match item {

@@ -101,7 +101,7 @@ impl ArrayPage {
                     (warnings(&self.state, &view, &facts))
                     (layout_warnings(&self.warnings))
                     (field_links(&fields, &self.state, &self.place.links.view))
-                    (tabs(&self.state, &self.place.links.view, tab, facts.drawn))
+                    (tabs(&self.state, &self.place.links.view, tab, &facts))
                     @match tab {
                         "chunks" => { (array_tabs::chunks(&viewed, &self.metadata)) }
                         "meta" => { (array_tabs::metadata(&viewed, &self.metadata)) }
@@ -130,7 +130,7 @@ impl ArrayPage {
     }
 
     fn tab(&self, view: &ArrayView, facts: &ShownArray) -> &'static str {
-        let asked = tabs_of(facts.drawn).find(|(word, _)| Some(*word) == self.state.get("tab"));
+        let asked = tabs_of(facts).find(|(word, _)| Some(*word) == self.state.get("tab"));
         asked.map_or_else(|| default_tab(view, facts), |(word, _)| word)
     }
 }
@@ -143,10 +143,14 @@ fn described(facts: &ShownArray, attributes: &Map<String, Value>) -> String {
     long.map_or_else(|| shape.clone(), |long| format!("{}: {shape}", cut(long, 200)))
 }
 
-/// The tabs of an array. What has no numbers has no picture, line or histogram.
-fn tabs_of(drawn: Drawn) -> impl Iterator<Item = (&'static str, &'static str)> {
-    TABS.into_iter()
-        .filter(move |(word, _)| drawn != Drawn::Text || !["image", "line", "hist"].contains(word))
+/// The tabs of an array. What has no numbers has no picture, line or histogram, and what has no real numbers no histogram.
+fn tabs_of(facts: &ShownArray) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let (has_numbers, has_statistics) = (facts.drawn != Drawn::Text, facts.values.are_real());
+    TABS.into_iter().filter(move |(word, _)| match *word {
+        "image" | "line" => has_numbers,
+        "hist" => has_numbers && has_statistics,
+        _ => true,
+    })
 }
 
 fn default_tab(view: &ArrayView, facts: &ShownArray) -> &'static str {
@@ -231,10 +235,10 @@ fn field_links(fields: &[&str], state: &PageState, view: &str) -> Markup {
 }
 
 /// The list of tabs, as links.
-fn tabs(state: &PageState, view: &str, current: &str, drawn: Drawn) -> Markup {
+fn tabs(state: &PageState, view: &str, current: &str, facts: &ShownArray) -> Markup {
     html! {
         nav.tabs aria-label="Tabs" {
-            @for (word, text) in tabs_of(drawn) {
+            @for (word, text) in tabs_of(facts) {
                 a href=(state.with(&[("tab", word)]).link(view)) data-tab=(word)
                     aria-current=[(word == current).then_some("page")] { (text) }
             }

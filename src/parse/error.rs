@@ -1,6 +1,7 @@
 //! [`ParseError`]: why a body is not the elements of a selection.
 
 use crate::error::{Classify, ErrorClass};
+use crate::units::counted;
 
 /// Why a body is not the elements of a selection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +33,9 @@ pub enum ParseError {
         expected: Vec<u64>,
     },
     /// A list has another length than its dimension.
-    #[error("the list at {place:?} has {given} items, and dimension {} of the selection {expected}", place.len())]
+    #[error(
+        "the list{} has {}, and dimension {} of the selection {expected}", at(.place), counted(*.given, "item"), place.len()
+    )]
     ListLength {
         /// The indices of the list.
         place: Vec<u64>,
@@ -64,7 +67,7 @@ pub enum ParseError {
         reason: String,
     },
     /// An element of a list is not one of its type.
-    #[error("the element at {place:?} {reason}")]
+    #[error("the element{} {reason}", at(.place))]
     ElementAt {
         /// Its indices.
         place: Vec<u64>,
@@ -105,6 +108,11 @@ impl ParseError {
             | Self::TooLong { .. } => ErrorClass::InvalidRequest.as_str(),
         }
     }
+}
+
+/// The place of an element, for a message; that of the only one is empty.
+fn at(place: &[u64]) -> String {
+    if place.is_empty() { String::new() } else { format!(" at {place:?}") }
 }
 
 impl Classify for ParseError {

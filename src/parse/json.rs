@@ -47,11 +47,7 @@ pub fn parse_json(data_type: &DataType, shape: &[u64], text: &[u8]) -> Result<Js
     outcome.map_err(|error| {
         let reason = error.to_string();
         // A value where a list is expected, or a list that is none: the text is JSON.
-        if error.is_data() {
-            ParseError::Nesting(reason)
-        } else {
-            ParseError::Malformed { format: "JSON", reason }
-        }
+        if error.is_data() { ParseError::Nesting(reason) } else { malformed("JSON", text, &error) }
     })?;
     let elements = reader.elements.finish();
     Ok(if is_list { JsonElements::Each(elements) } else { JsonElements::One(elements) })
@@ -79,7 +75,27 @@ pub fn most_json_bytes(data_type: &DataType, text: u64) -> u64 {
 pub fn json_length(text: &[u8], dimension: usize) -> Result<u64, ParseError> {
     let mut json = serde_json::Deserializer::from_slice(text);
     let length = ListLength { depth: dimension }.deserialize(&mut json);
-    length.map_err(|error| ParseError::Malformed { format: "nested lists", reason: error.to_string() })
+    length.map_err(|error| malformed("nested lists", text, &error))
+}
+
+/// The error of a text that cannot be parsed, with what to write where it has a number that JSON has not.
+fn malformed(format: &'static str, text: &[u8], error: &serde_json::Error) -> ParseError {
+    let hint = bare_word(text, error)
+        .map(|word| format!("; JSON has no `{word}`: write it as a text, `\"{word}\"`"))
+        .unwrap_or_default();
+    ParseError::Malformed { format, reason: format!("{error}{hint}") }
+}
+
+/// The number at the place of an error that Python's `json` writes, and that is not JSON.
+fn bare_word(text: &[u8], error: &serde_json::Error) -> Option<&'static str> {
+    let line = text.split(|&byte| byte == b'\n').nth(error.line().checked_sub(1)?)?;
+    let (before, rest) = line.split_at_checked(error.column().checked_sub(1)?)?;
+    let letters = before.iter().rev().take_while(|byte| byte.is_ascii_alphabetic() || **byte == b'-').count();
+    let begin = before.len().checked_sub(letters)?;
+    ["NaN", "Infinity", "-Infinity"].into_iter().find(|word| {
+        line.get(begin..).is_some_and(|found| found.starts_with(word.as_bytes()))
+            || rest.starts_with(word.as_bytes())
+    })
 }
 
 /// Counts the items of the first list at a depth, and skips all others.
@@ -388,8 +404,8 @@ mod tests {
         assert!(wrong(&DataType::Int32, &[2], "[1, 1.5]").starts_with("the element at [1] must be a number"));
         assert!(wrong(&DataType::Int32, &[1], "[\"NaN\"]").contains("[0]"));
         assert!(wrong(&DataType::Float64, &[1], "[null]").contains("null"));
-        assert!(wrong(&DataType::UInt8, &[2, 2], "[[1,2],[3]]").starts_with("the list at [1] has 1 items"));
-        assert!(wrong(&DataType::UInt8, &[2], "[1,2,3]").starts_with("the list at [] has 3 items"));
+        assert!(wrong(&DataType::UInt8, &[2, 2], "[[1,2],[3]]").starts_with("the list at [1] has 1 item, "));
+        assert!(wrong(&DataType::UInt8, &[2], "[1,2,3]").starts_with("the list has 3 items"));
         assert!(wrong(&DataType::UInt8, &[2], "[1,2").starts_with("the body is not JSON"));
         assert!(wrong(&DataType::UInt8, &[2], "[1,2] 3").starts_with("the body is not JSON"));
         let flat = parse_json(&DataType::UInt8, &[2, 1], b"[1,2]").unwrap_err();

@@ -2,6 +2,7 @@
 
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::MetadataError;
+use crate::units::counted;
 
 /// Why elements cannot be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,8 +26,11 @@ pub enum RenderError {
     },
     /// The format has rows and columns, and the array has more dimensions.
     #[error(
-        "csv has rows and columns: at most {max} dimensions of such elements, and these have {rank}; select fewer with \
-         `slice` or `fields`, request `format=json` or `format=arrow`, or a row for each element with `coords=1`"
+        "csv has rows and columns: at most {} of such elements, and these have {rank}; select fewer with `slice`{}, request \
+         `format=json` or `format=arrow`, or a row for each element with `coords=1`",
+        counted(*.max, "dimension"),
+        // Elements with fields are rows themselves.
+        if *max < 2 { " or `fields`" } else { "" }
     )]
     Rank {
         /// The array's rank.

@@ -139,6 +139,11 @@ pub enum StoreError {
 #[error("the backend failed too often, and is asked again within a second")]
 pub(in crate::store) struct CircuitOpen;
 
+/// The directory of the backend is missing.
+#[derive(Debug, thiserror::Error)]
+#[error("its directory is missing")]
+pub(in crate::store) struct DirectoryMissing;
+
 /// What the error [`StoreError::Busy`] says of its cause.
 fn busy_text(source: &Shared) -> &'static str {
     if source.is::<CircuitOpen>() {

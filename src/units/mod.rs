@@ -7,7 +7,10 @@
 pub type Clock = fn() -> u64;
 
 pub(crate) mod calendar;
+mod counted;
 pub mod duration;
 pub(crate) mod hexadecimal;
 pub mod size;
 pub mod time;
+
+pub(crate) use counted::counted;

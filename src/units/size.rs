@@ -22,6 +22,9 @@ const UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
+/// Most characters of a number in a message.
+const MAX_NUMBER: usize = 9;
+
 /// The number of bytes that a text gives, such as `"64MiB"`; `None` if it is no size, or does not fit in 64 bits.
 #[must_use]
 pub fn parse(text: &str) -> Option<u64> {
@@ -34,6 +37,38 @@ pub fn parse(text: &str) -> Option<u64> {
     };
     let (_, bytes) = UNITS.iter().find(|(name, _)| *name == unit)?;
     number.parse::<u64>().ok()?.checked_mul(*bytes)
+}
+
+/// What is wrong with a text that is nearly a size, and what to write instead. Other texts may be secrets.
+fn advice(text: &str) -> Option<String> {
+    let end = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let (number, unit) = text.split_at_checked(end)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || number.len() > MAX_NUMBER || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let unit = unit.trim_start();
+    if unit.is_empty() {
+        return Some(format!("`{text}` has no unit; write `{whole}B`, `{whole}KiB` or `{whole}MiB`"));
+    }
+    // `g` and `gib` are powers of two, as to Docker.
+    let letter = unit.get(..1)?.to_ascii_uppercase();
+    let name = match unit.get(1..)?.to_ascii_lowercase().as_str() {
+        "" | "ib" => format!("{letter}iB"),
+        "b" => format!("{}B", letter.replace('K', "k")),
+        _ => return None,
+    };
+    let place = UNITS.iter().position(|(known, _)| *known == name)?;
+    if number == whole {
+        return Some(format!("`{text}` has no known unit; write `{number}{name}`"));
+    }
+    // The next unit of the same kind is two places below.
+    let (smaller, each) = UNITS.get(place + 2)?;
+    let ratio = UNITS.get(place)?.1 / each;
+    let parts = fraction.parse::<u64>().ok()?.checked_mul(ratio)?;
+    let parts = parts / 10_u64.pow(u32::try_from(fraction.len()).ok()?);
+    let number = whole.parse::<u64>().ok()?.checked_mul(ratio)?.checked_add(parts)?;
+    Some(format!("`{text}` is no whole number; write `{number}{smaller}`"))
 }
 
 /// A size as text, in the largest unit of which it is a whole number, such as `64MiB`. [`parse`] gives the same size.
@@ -79,7 +114,10 @@ impl<T: TryFrom<u64>> Visitor<'_> for SizeVisitor<T> {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
         let size = parse(text).and_then(|bytes| T::try_from(bytes).ok());
-        size.ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+        size.ok_or_else(|| match advice(text.trim()) {
+            Some(advice) => E::custom(advice),
+            None => E::invalid_value(Unexpected::Str(text), &self),
+        })
     }
 
     fn visit_u64<E: Error>(self, bytes: u64) -> Result<T, E> {
@@ -116,6 +154,30 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(parse(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_spellings_of_other_programs_are_answered_with_what_to_write() {
+        for (text, said) in [
+            ("2G", Some("`2G` has no known unit; write `2GiB`")),
+            ("512m", Some("`512m` has no known unit; write `512MiB`")),
+            ("4k", Some("`4k` has no known unit; write `4KiB`")),
+            ("2gb", Some("`2gb` has no known unit; write `2GB`")),
+            ("2 gib", Some("`2 gib` has no known unit; write `2GiB`")),
+            ("3kib", Some("`3kib` has no known unit; write `3KiB`")),
+            ("1.5GiB", Some("`1.5GiB` is no whole number; write `1536MiB`")),
+            ("1.5g", Some("`1.5g` is no whole number; write `1536MiB`")),
+            ("0.25MB", Some("`0.25MB` is no whole number; write `250kB`")),
+            ("512", Some("`512` has no unit; write `512B`, `512KiB` or `512MiB`")),
+            ("1.2.3GiB", None),
+            ("12345678901234", None),
+            ("1 gigabyte", None),
+            ("much", None),
+            ("2é", None),
+            ("", None),
+        ] {
+            assert_eq!(advice(text).as_deref(), said, "{text}");
         }
     }
 

@@ -57,6 +57,7 @@ pub use nodes::{
     NodeDocuments, NodePatch, NodePlace, NodeTransfer, NodeWriteError, NodeWriter,
 };
 pub use options::WriteOptions;
+pub(crate) use plan::STORED_CHUNKS;
 pub use plan::WritePlan;
 pub use stored_chunk::VersionCheck;
 pub use written::Written;

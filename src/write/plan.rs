@@ -17,6 +17,9 @@ pub struct WritePlan {
     values: u64,
 }
 
+/// What `max_values` limits, in [`WriteError::TooLarge`].
+pub(crate) const STORED_CHUNKS: &str = "stored chunks";
+
 /// Bands, in the C order of the selection.
 type Bands = Box<dyn Iterator<Item = Subset> + Send>;
 
@@ -40,7 +43,7 @@ impl WritePlan {
         let values =
             axes().map(|(range, axis)| u128::from(axis.touched(range).chunks)).fold(1, u128::saturating_mul);
         if values > options.max_values.into() {
-            let (what, limit) = ("stored chunks", options.max_values);
+            let (what, limit) = (STORED_CHUNKS, options.max_values);
             return Err(WriteError::TooLarge { what, requested: values, limit });
         }
         array

@@ -253,7 +253,7 @@ fn a_backend_that_is_down_is_reported_in_one_short_line() {
     let problem = server.get("/store/b/zarr.json");
     assert_eq!(problem["status"], 502, "{problem}");
     let detail = problem["detail"].as_str().unwrap();
-    assert_eq!(detail, "a backend of this mount: it cannot be reached: connection refused");
+    assert_eq!(detail, "a backend of this mount cannot be reached: connection refused");
     server.signal(Signal::TERM);
     let mut log = String::new();
     server.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();

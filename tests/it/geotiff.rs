@@ -123,7 +123,7 @@ async fn what_is_no_plane_with_a_place_is_refused_with_what_would_be_right() {
     let server = Server::of(climate().await);
     for (query, says) in [
         ("g/v?format=tiff", "the selection has 3 dimensions"),
-        ("g/v?format=tiff&slice=0,0", "the selection has 1 dimensions"),
+        ("g/v?format=tiff&slice=0,0", "the selection has 1 dimension: a plane has two, rows and columns"),
         ("g?format=tiff", "this is a group"),
         ("g/w?format=tiff", "labels of `odd` are not equally far apart"),
         ("g/turned?format=tiff", "`lon` is not along y"),

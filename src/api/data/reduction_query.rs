@@ -3,11 +3,13 @@
 
 use utoipa::IntoParams;
 
+use crate::api::dimension_list::{called, known_names};
 use crate::api::query_params::{ParamError, ParseParams, QueryParams, once};
 use crate::chunk::Subset;
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::ArrayMetadata;
 use crate::reduce::{Method, ReduceError, Reducer, Reduction};
+use crate::units::counted;
 
 /// Prefix of a parameter with the factor of a named dimension.
 const BY_NAME: &str = "downsample.";
@@ -95,7 +97,9 @@ impl ParseParams for ReductionParams {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ReductionError {
     /// The number of factors is not that of dimensions.
-    #[error("`downsample` has {given} factors; the result of the selection has {rank} dimensions")]
+    #[error(
+        "`downsample` has {}; the result of the selection has {}", counted(*.given, "factor"), counted(*.rank, "dimension")
+    )]
     Rank {
         /// How many factors were given.
         given: usize,
@@ -110,15 +114,20 @@ pub(crate) enum ReductionError {
     Dropped(String),
     /// No dimension, or several, have the name.
     #[error(
-        "`downsample.{name}`: {count} dimensions of the array are called `{name}`; the names are {known}"
+        "`downsample.{name}`: {}; {}",
+        called(*.count, .name),
+        known.as_ref().map_or_else(
+            || "they have no names: give a factor for each, as in `downsample=2,2`".to_owned(),
+            |known| format!("the names are {known}"),
+        )
     )]
     Dimension {
         /// The name.
         name: String,
         /// How many dimensions have it.
         count: usize,
-        /// The names of the dimensions.
-        known: String,
+        /// The names of the dimensions; `None` if none has one.
+        known: Option<String>,
     },
     /// The elements cannot be reduced.
     #[error(transparent)]
@@ -225,10 +234,8 @@ fn by_name(
             }
             [(_, (slot, _))] => **slot = *factor,
             _ => {
-                let known: Vec<&str> =
-                    names.iter().map(|name| name.as_deref().unwrap_or("(unnamed)")).collect();
                 let name = name.chars().take(40).collect();
-                return Err(ReductionError::Dimension { name, count, known: known.join(", ") });
+                return Err(ReductionError::Dimension { name, count, known: known_names(names) });
             }
         }
     }

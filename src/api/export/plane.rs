@@ -19,6 +19,7 @@ use crate::render::geotiff::PlanePlace;
 use crate::services::coordinates::ReadCoordinate;
 use crate::services::state::AppState;
 use crate::store::Version;
+use crate::units::counted;
 
 /// A plane of an array, and where it is.
 pub(super) struct FoundPlane {
@@ -62,9 +63,14 @@ impl FoundPlane {
         let kept: Vec<usize> =
             subset.axes().iter().enumerate().filter(|(_, axis)| axis.keep).map(|(at, _)| at).collect();
         let &[rows, columns] = kept.as_slice() else {
+            let advice = if kept.len() > 2 {
+                "select one index or label of every other dimension"
+            } else {
+                "a plane has two, rows and columns, that are selected by slices such as `:`"
+            };
             return Err(invalid(format!(
-                "`format=tiff` is one plane, and the selection has {} dimensions: select one index or label of every other dimension",
-                kept.len()
+                "`format=tiff` is one plane, and the selection has {}: {advice}",
+                counted(kept.len(), "dimension")
             )));
         };
         let group = finder.group_of(&node).await?;

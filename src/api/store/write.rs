@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::admission::{AdmissionRequest, Priority};
 use crate::api::documented::{WritablePath, WriteConditions, WriteResponses};
 use crate::api::held::Held;
-use crate::error::ErrorClass;
+use crate::error::{ErrorClass, setting_key};
 use crate::http::body::upload;
 use crate::http::conditions::Conditions;
 use crate::http::digest::Checking;
@@ -240,11 +240,16 @@ pub(crate) fn refusal(target: &StoreTarget) -> Problem {
     } else if !target.mount.writable {
         read_only(&target.mount)
     } else {
-        format!(
-            "the mount `{name}` does not let prefixes be erased: set `mounts.{name}.allow_prefix_delete = true`"
-        )
+        keeps(&target.mount, "prefixes")
     };
     Problem::from_class(ErrorClass::NotAllowed).detail(detail).allow(target.methods())
+}
+
+/// The detail for a mount that does not let prefixes, or nodes, be erased, with the setting that would allow it.
+pub(crate) fn keeps(mount: &Mount, what: &str) -> String {
+    let name = &mount.name;
+    let setting = setting_key(["mounts", name, "allow_prefix_delete"]);
+    format!("the mount `{name}` does not let {what} be erased: set `{setting} = true`")
 }
 
 /// The name of the built-in demo.
@@ -260,8 +265,8 @@ pub(crate) fn read_only(mount: &Mount) -> String {
         return "the demo is read-only; to write: `zarrd serve NAME=DIR --writable`".to_owned();
     }
     format!(
-        "the mount `{name}` is read-only: set `mounts.{name}.writable = true`, or give the mount on the command line \
-         with `--writable`"
+        "the mount `{name}` is read-only: set `{} = true`, or give the mount on the command line with `--writable`",
+        setting_key(["mounts", name, "writable"])
     )
 }
 

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use super::mkcol::{destination_place, holds_keys};
 use crate::admission::{AdmissionRequest, Permit, Priority};
 use crate::api::store::list;
-use crate::api::store::write::{failed, refusal};
+use crate::api::store::write::{failed, keeps, refusal};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Rights, Scope, lacks};
 use crate::error::ErrorClass;
@@ -260,7 +260,7 @@ impl Transfer<'_> {
         }
         if !self.mount.may_erase_prefixes() {
             return Err(Problem::new(StatusCode::FORBIDDEN, "prefix-in-the-way")
-                .detail("the destination is a prefix, and this mount does not let prefixes be erased"));
+                .detail(format!("the destination is a prefix, and {}", keeps(self.mount, "prefixes"))));
         }
         self.check_erasing(KeyScope::Prefix(prefix.clone()))?;
         self.soon(self.mount.store.erase_prefix(prefix)).await.map(drop)

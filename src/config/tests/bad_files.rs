@@ -8,7 +8,7 @@ pub(super) const BAD_FILES: &[(&str, &[&str])] = &[
     ("[server]\nport = 1", &["`server.port`", "known here: listen"]),
     ("[log]\nlevle = 'info'", &["zarrd.toml:2", "`log.levle`", "did you mean `level`?"]),
     ("[log]\n\nformat = 'jsno'", &["zarrd.toml:3", "`log.format`", "did you mean `json`?"]),
-    ("[log]\nformat = 'xml'", &["expected one of text, json"]),
+    ("[log]\nformat = 'xml'", &["`log.format`: expected one of text, json"]),
     ("[log]\nlevel = 3", &["zarrd.toml:2", "`log.level`", "expected text, found a whole number"]),
     ("[log]\nlevel = 'inof'", &["zarrd.toml:2", "`log.level`", "expected one of off"]),
     ("[log]\nlevel = 'warn,zarrd=loud'", &["`log.level`"]),
@@ -41,11 +41,24 @@ pub(super) const BAD_FILES: &[(&str, &[&str])] = &[
     ("[limits]\nmax_rank = 0", &["zarrd.toml:2", "`limits.max_rank`", "more than 0"]),
     ("[limits]\nmax_chunk_size = 99999999999999999999", &["zarrd.toml:2"]),
     ("[cache]\ndecoded_size = '1 gigabyte'", &["`cache.decoded_size`", "expected a size such as"]),
+    ("[server]\nmax_memory = '2G'", &["zarrd.toml:2", "`2G` has no known unit; write `2GiB`"]),
+    (
+        "[http]\nhosts = 'a.example'",
+        &["`http.hosts`: expected a list, found text; write `[\"…\"]`, also for one entry"],
+    ),
     ("[http]\nmax_list_keys = 1001", &["zarrd.toml:2", "`http.max_list_keys`", "at most 1000"]),
     ("[http.cors]\nallow_credentials = true", &["zarrd.toml:2", "`http.cors.allow_credentials`"]),
     (
         "[http.rate_limit]\nrequest_rate = 1\nrequest_burst = 0",
-        &["zarrd.toml:3", "`http.rate_limit.request_burst`"],
+        &["zarrd.toml:2: `http.rate_limit.request_rate`: needs `request_burst`"],
+    ),
+    (
+        "[http.rate_limit]\nrequest_rate = 200",
+        &["zarrd.toml:2: `http.rate_limit.request_rate`: needs `request_burst`"],
+    ),
+    (
+        "[http.rate_limit]\ntransfer_rate = '1MB'",
+        &["zarrd.toml:2: `http.rate_limit.transfer_rate`: needs `transfer_burst`"],
     ),
     ("[cpu]\nthreads = 100000", &["zarrd.toml:2", "`cpu.threads`", "between 0 and 1024"]),
     (
@@ -89,7 +102,10 @@ pub(super) const BAD_FILES: &[(&str, &[&str])] = &[
         "[mounts.a]\nurl = 'memory://'\nhosts = ['a.example']\n[mounts.b]\nurl = 'memory://'\nhosts = ['A.Example']",
         &["zarrd.toml:6", "`mounts.b.hosts`", "is the mount `a`'s already"],
     ),
-    ("[mounts.'a/b']\nurl = 'memory://'", &["`mounts.a/b`", "a mount's name"]),
+    ("[mounts.'a/b']\nurl = 'memory://'", &["`mounts.\"a/b\"`", "a mount's name"]),
+    ("[mounts.'lab.zip']\nurl = '/nowhere/at/all'", &["`mounts.\"lab.zip\".url`"]),
+    ("[mounts.'lab.zip']\nwritable = true", &["`mounts.\"lab.zip\"`", "`url` is missing"]),
+    ("[mounts.'lab.zip']\nurl = '/tmp'\noptions.region = 'x'", &["`mounts.\"lab.zip\".options.region`"]),
     ("[mounts.'..']\nurl = 'memory://'", &["a mount's name"]),
     ("[mounts.a]\nurl = '/tmp'\nwritable = true\n[mounts.b]\nurl = '/'", &["zarrd.toml:5", "overlap"]),
     (

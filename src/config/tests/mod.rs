@@ -256,6 +256,16 @@ fn invalid_variables_are_rejected_by_name() {
                 "set only by the variable ZARRD__MOUNTS__A__OPTIONS__REGION: unset it, or give a mount `a`",
             ],
         ),
+        (
+            "ZARRD__HTTP__HOSTS",
+            "a.example",
+            ["`http.hosts`: expected a list, found text", "write `[\"…\"]`, also for one entry"],
+        ),
+        (
+            "ZARRD__SERVER__MAX_MEMORY",
+            "512m",
+            ["`server.max_memory`", "`512m` has no known unit; write `512MiB`"],
+        ),
         ("ZARRD__SERVER", "x", ["`server`", "found text"]),
         ("ZARRD__", "x", ["ZARRD__SECTION__KEY", "named"]),
         ("ZARRD__MOUNTS__A__OPTIONS__SECRET_ACCESS_KEYS", "canary", ["secret_access_keys", "`mounts.a"]),
@@ -274,6 +284,14 @@ fn invalid_variables_are_rejected_by_name() {
 fn invalid_arguments_are_rejected_with_their_flag() {
     for (arguments, parts) in [
         (&["--listen", "nonsense"][..], ["--listen", "expected ADDRESS:PORT"]),
+        (&["--listen", "host.example:7"][..], ["--listen", "no other name is looked up"]),
+        (&["--listen", "::1:7"][..], ["--listen", "an IPv6 address stands in brackets"]),
+        (&["healh"][..], ["[NAME=]URL", "; did you mean `zarrd health`?"]),
+        (
+            &["a b=data"][..],
+            ["[NAME=]URL", "; `a b` cannot be the name of a mount: a mount's name has 1 to 64"],
+        ),
+        (&["a b=s3://bucket"][..], ["[NAME=]URL", "; `a b` cannot be the name of a mount"]),
         (&["/nowhere/at/all"][..], ["[NAME=]URL", "/nowhere/at/all"]),
         (&["memory://", "memory://"][..], ["[NAME=]URL", "a mount named `memory` already"]),
         (&["a=memory://", "a=s3://x"][..], ["[NAME=]URL", "a mount named `a` already"]),

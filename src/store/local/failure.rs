@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::store::StoreError;
+use crate::store::error::DirectoryMissing;
 
 /// The cause of a failure, with the operation that failed. It has no path: the caller knows the key.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,11 @@ pub(super) fn failed(
     source: impl std::error::Error + Send + Sync + 'static,
 ) -> StoreError {
     StoreError::Backend(Arc::new(Failure::new(doing, source)))
+}
+
+/// The failure of a root directory that is not there.
+pub(super) fn missing() -> StoreError {
+    StoreError::Backend(Arc::new(DirectoryMissing))
 }
 
 /// The failure that an error number means.

@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, CWD, Dev, FileType, Mode, OFlags, Stat, fstat, openat,
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use super::failure::{is_absence, os};
+use super::failure::{io, is_absence, missing, os};
 use super::kernel::DIRECTORY;
 use super::options::{LocalOptions, Symlinks};
 use super::settled::Settling;
@@ -73,8 +73,10 @@ pub(super) enum ResolveError {
 impl Root {
     /// Opens an existing directory.
     pub(super) fn open(named: &Path, options: &LocalOptions) -> Result<Self, StoreError> {
-        let path =
-            named.canonicalize().map_err(|error| super::failure::io("find the root directory", &error))?;
+        let path = named.canonicalize().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => missing(),
+            _ => io("find the root directory", &error),
+        })?;
         let fd = openat(CWD, &path, DIRECTORY, Mode::empty())
             .map_err(|errno| os("open the root directory", errno))?;
         let by_kernel = kernel::is_supported(&fd);
@@ -233,11 +235,7 @@ impl Root {
     /// Whether the root is still there.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let stat = fstat(&self.fd).map_err(|errno| os("stat the root directory", errno))?;
-        if stat.st_nlink == 0 {
-            Err(os("use the root directory, which was removed", Errno::NOENT))
-        } else {
-            Ok(())
-        }
+        if stat.st_nlink == 0 { Err(missing()) } else { Ok(()) }
     }
 
     /// Makes all changes to the root's file system durable.

@@ -12,6 +12,7 @@ use object_store::client::{HttpError, HttpErrorKind};
 use super::bucket_presence::NoBucket;
 use super::public_addresses::PrivateAddress;
 use super::refusal;
+use crate::store::error::DirectoryMissing;
 use crate::store::{StoreError, StoreKind};
 
 /// The HTTP status of a failure, if the backend sent one.
@@ -113,10 +114,17 @@ pub fn trouble(error: &StoreError) -> String {
     if let Some(error) = source.downcast_ref::<Error>() {
         return remote_trouble(error).unwrap_or_else(own);
     }
-    match source.downcast_ref::<std::io::Error>() {
-        Some(error) => format!("{}: {}", own(), error.kind()),
-        None => own(),
+    if source.is::<DirectoryMissing>() {
+        return source.to_string();
     }
+    let mut next: Option<&(dyn StdError + 'static)> = Some(&**source);
+    while let Some(cause) = next {
+        if let Some(error) = cause.downcast_ref::<std::io::Error>() {
+            return format!("{}: {}", own(), error.kind());
+        }
+        next = cause.source();
+    }
+    own()
 }
 
 /// As [`trouble`], for a remote backend.

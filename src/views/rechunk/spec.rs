@@ -49,7 +49,7 @@ pub enum DataTypeSpec {
 pub enum RechunkSpecError {
     /// An invalid chunk shape.
     #[error(
-        "the segment after the mount must be `auto` or a chunk shape such as `64,64,64`: at max {MAX_DIMENSIONS} \
+        "the segment after the mount must be `auto` or a chunk shape such as `64,64,64`: at most {MAX_DIMENSIONS} \
          numbers from 1 on, without leading zeros"
     )]
     Chunks,

@@ -10,6 +10,7 @@ use super::error::NodeWriteError;
 use super::stored_document::StoredDocument;
 use crate::chunk::auto_chunk_shape;
 use crate::codec::{CodecPreset, v2_filter};
+use crate::error::nearest;
 use crate::metadata::v2::ARRAY_DIMENSIONS;
 use crate::metadata::{ArrayMetadata, DataType, FillValue, MetadataLimits, ZarrFormat};
 
@@ -17,6 +18,45 @@ use crate::metadata::{ArrayMetadata, DataType, FillValue, MetadataLimits, ZarrFo
 const MAX_AUTO_SHARD_BYTES: u64 = 64 << 20;
 /// Members that only whole documents have.
 const OF_DOCUMENTS: [&str; 4] = ["chunk_grid", "chunk_key_encoding", "dtype", "compressor"];
+
+/// Members of a description, each with what it is.
+const MEMBERS: [(&str, &str); 11] = [
+    ("shape", "a list of whole numbers, such as `[100, 200]`"),
+    ("data_type", "the name of a type, such as `float32`, or an object"),
+    ("chunks", "a list of whole numbers, such as `[10, 20]`, or a word such as `auto`"),
+    ("shards", "a list of whole numbers, such as `[10, 20]`, or a word such as `auto`"),
+    ("codecs", "a word such as `zstd-3`, or a list of codecs as in `zarr.json`"),
+    ("fill_value", "an element"),
+    ("dimension_names", "a list of texts, or `null` in place of a name"),
+    ("attributes", "an object"),
+    ("zarr_format", "2 or 3"),
+    ("node_type", "`array` or `group`"),
+    ("like", "the path of an array"),
+];
+
+/// What is wrong with a description: the first member that is unknown or has no such value.
+fn explain(members: &Value, error: &serde_json::Error) -> String {
+    let is_wrong = |(name, value): &(&String, &Value)| {
+        Description::deserialize(&json!({ name.as_str(): value })).is_err()
+    };
+    let Some((name, _)) = members.as_object().into_iter().flatten().find(is_wrong) else {
+        return error.to_string();
+    };
+    if let Some((_, what)) = MEMBERS.iter().find(|(known, _)| known == name) {
+        return format!("`{name}` must be {what}");
+    }
+    let shown: String = name.chars().take(SHOWN_CHARACTERS).collect();
+    match nearest(name, MEMBERS.iter().map(|(known, _)| *known)) {
+        Some(meant) => format!("`{shown}` is no member of the body; did you mean `{meant}`?"),
+        None => format!(
+            "`{shown}` is no member of the body; it has {}, or is a whole `zarr.json` or `.zarray`",
+            MEMBERS.map(|(known, _)| format!("`{known}`")).join(", ")
+        ),
+    }
+}
+
+/// Longest part of a name that an error repeats, in characters.
+const SHOWN_CHARACTERS: usize = 40;
 
 /// What a client says of a new node.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,13 +143,11 @@ impl NewNode {
                  and `codecs`"
             )));
         }
-        let described = Description::deserialize(Value::Object(members));
-        described.map(|described| Self(Kind::Described(Box::new(described)))).map_err(|error| {
-            invalid(format!(
-                "{error}; the body has `shape`, `data_type`, `chunks`, `shards`, `codecs`, `fill_value`, `dimension_names`, \
-                 `attributes`, `zarr_format`, `node_type` and `like`, or is a whole `zarr.json` or `.zarray`"
-            ))
-        })
+        let members = Value::Object(members);
+        match Description::deserialize(&members) {
+            Ok(described) => Ok(Self(Kind::Described(Box::new(described)))),
+            Err(error) => Err(invalid(explain(&members, &error))),
+        }
     }
 
     /// A new array of this shape and type, with defaults for all else.

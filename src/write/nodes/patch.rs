@@ -13,6 +13,7 @@ use crate::metadata::v2::ARRAY_DIMENSIONS;
 use crate::metadata::{
     ArrayMetadata, MetadataError, MetadataLimits, RawObject, ZarrFormat, parse_attributes, v2, v3,
 };
+use crate::units::counted;
 
 /// A change of a node.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -121,7 +122,9 @@ impl NodePatch {
         if names.len() != rank {
             let given = names.len();
             return Err(NodeWriteError::Invalid(format!(
-                "`dimension_names` has {given} items, and the array {rank} dimensions: give a name or null for each"
+                "`dimension_names` has {}, and the array {}: give a name or null for each",
+                counted(given, "item"),
+                counted(rank, "dimension")
             )));
         }
         if array.zarr_format == ZarrFormat::V2 && names.iter().any(Option::is_none) {

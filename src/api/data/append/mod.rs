@@ -94,11 +94,11 @@ async fn to_array(
     let node = open(head, &target, &target.path, &query.array).await?;
     let array = AppendTarget::new(node, &query)?;
     let format = BodyFormat::of(&head.headers, &query.body)?;
-    let limit = array.limit(format, state.engine.writer.options());
+    let (limit, setting) = array.limit(format, state.engine.writer.options());
     let declared = length_in(&head.headers, &header::CONTENT_LENGTH);
     let held = array.most_bytes(state, format, declared.unwrap_or(limit).min(limit));
     let permit = permit(state, head, held).await?;
-    let body = whole(state, head, limit, body).await?;
+    let body = whole(state, head, (limit, setting), body).await?;
     let (opened, axis) = (Arc::clone(&array.node), array.axis);
     let parse = move || {
         let mut append = array.parse(format, &query, &body)?;
@@ -123,12 +123,12 @@ async fn to_group(
     boundary: String,
 ) -> Result<Appended, Problem> {
     let name = key::name_in(&head.headers)?;
-    let limit = longest_body(state.engine.writer.options());
+    let (limit, setting) = longest_body(state.engine.writer.options());
     let declared = length_in(&head.headers, &header::CONTENT_LENGTH);
     // The parts are copied out of the body before it is known what they are.
     let held = declared.unwrap_or(limit).min(limit).saturating_mul(2);
     let permit = permit(state, head, held).await?;
-    let body = whole(state, head, limit, body).await?;
+    let body = whole(state, head, (limit, setting), body).await?;
     let append = group::parse(state, (&target, head, &query), (boundary, body), name, &permit).await?;
     let nodes = writer(state, &target, &head.extensions);
     let appends = state.engine.appends.clone();
@@ -144,14 +144,20 @@ async fn permit(state: &AppState, head: &Parts, bytes: u64) -> Result<Held, Prob
 }
 
 /// The body of a request, as a whole.
-async fn whole(state: &AppState, head: &Parts, limit: u64, body: Body) -> Result<Bytes, Problem> {
+async fn whole(
+    state: &AppState,
+    head: &Parts,
+    (limit, setting): (u64, &'static str),
+    body: Body,
+) -> Result<Bytes, Problem> {
     let declared = length_in(&head.headers, &header::CONTENT_LENGTH);
     let checking = Checking::from_headers(&head.headers, &state.engine.cpu)?;
     let too_long = || {
-        too_long_to_hold(ErrorClass::TooLarge.as_str(), None, limit).detail(format!(
-            "an append is held in memory, and its body may have at most {limit} bytes (`write.band_size`; of JSON and elements \
-             of variable length `write.max_whole_size`): append in several requests"
-        ))
+        let detail = format!(
+            "an append is held in memory, and its body may have at most {limit} bytes (`{setting}`): append in several requests"
+        );
+        let problem = too_long_to_hold(ErrorClass::TooLarge.as_str(), None, limit).detail(detail);
+        problem.extension("limited", "bytes of the body").extension("setting", setting)
     };
     collect(&state.options, declared, limit, Some(checking), body, too_long).await
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 
+use crate::api::data::put::over_limit;
 use crate::http::problem::Problem;
 use crate::write::{AppendError, LeaseError, NodeWriteError, WriteError};
 
@@ -30,6 +31,9 @@ pub(super) fn problem(error: Arc<AppendError>) -> Problem {
             return Problem::from(error).detail(detail).extension("written", "some");
         }
         AppendError::Lease(LeaseError::BrokenRecord { .. }) => Problem::from(error),
+        AppendError::Elements(failure) => {
+            return over_limit(Problem::from(Arc::clone(&error)), failure, "append in several requests");
+        }
         _ => return Problem::from(error),
     }
     .extension("written", false)

@@ -54,10 +54,10 @@ impl AppendTarget {
         &self.array.metadata().data_type
     }
 
-    /// The longest body of a format: it is in memory as a whole.
-    pub(super) fn limit(&self, format: BodyFormat, options: &WriteOptions) -> u64 {
+    /// The longest body of a format, which is in memory as a whole, with the setting that says so.
+    pub(super) fn limit(&self, format: BodyFormat, options: &WriteOptions) -> (u64, &'static str) {
         if format == BodyFormat::Json || self.data_type().is_variable() {
-            options.max_whole_size
+            (options.max_whole_size, "write.max_whole_size")
         } else {
             longest_body(options)
         }
@@ -133,7 +133,7 @@ impl AppendTarget {
     }
 }
 
-/// The longest body of elements that are as long in memory.
-pub(super) fn longest_body(options: &WriteOptions) -> u64 {
-    options.band_size.max(options.max_whole_size)
+/// The longest body of elements that are as long in memory, with the setting that says so: the larger one.
+pub(super) fn longest_body(options: &WriteOptions) -> (u64, &'static str) {
+    (options.band_size, "write.band_size").max((options.max_whole_size, "write.max_whole_size"))
 }

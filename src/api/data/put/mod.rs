@@ -37,7 +37,7 @@ use crate::services::state::AppState;
 pub(crate) use body_format::BodyFormat;
 pub(crate) use held::{JSON_RATIO, ParseBody};
 use outcome::WriteProgress;
-pub(crate) use outcome::{too_long_to_hold, unparsed};
+pub(crate) use outcome::{over_limit, too_long_to_hold, unparsed};
 pub(crate) use query::BodyParams;
 use query::PutQuery;
 use request::PutRequest;

@@ -10,7 +10,7 @@ use crate::chunk::Subset;
 use crate::error::{Classify, ErrorClass};
 use crate::http::problem::Problem;
 use crate::parse::ParseError;
-use crate::write::{WriteError, WriteOptions, WritePlan, Written};
+use crate::write::{STORED_CHUNKS, WriteError, WriteOptions, WritePlan, Written};
 
 /// The most bands that a problem document lists.
 const LISTED: usize = 64;
@@ -121,6 +121,18 @@ pub(crate) fn too_long_to_hold(code: &'static str, length: Option<u64>, limit: u
         .extension("written", false)
 }
 
+/// The problem of an exceeded limit, with its setting and what to do. Other problems are unchanged.
+pub(crate) fn over_limit(problem: Problem, error: &WriteError, advice: &str) -> Problem {
+    let WriteError::TooLarge { what, requested, limit } = *error else { return problem };
+    let setting = if what == STORED_CHUNKS { "write.max_values" } else { "write.band_size" };
+    problem
+        .detail(format!("{error} (`{setting}`): {advice}"))
+        .extension("limited", what)
+        .extension("asked", u64::try_from(requested).unwrap_or(u64::MAX))
+        .extension("limit", limit)
+        .extension("setting", setting)
+}
+
 /// The problem of a selection that cannot be planned. For an exceeded limit it suggests slices within the limit.
 pub(super) fn too_large(
     error: WriteError,
@@ -129,12 +141,9 @@ pub(super) fn too_large(
     options: &WriteOptions,
     band_bytes: u64,
 ) -> Problem {
-    let WriteError::TooLarge { what, requested, limit } = error else { return problem_of(error) };
-    let setting = if limit == options.max_values && what == "stored chunks" {
-        "write.max_values"
-    } else {
-        "write.band_size"
-    };
+    if !matches!(error, WriteError::TooLarge { .. }) {
+        return problem_of(error);
+    }
     let unlimited = ReadLimits {
         max_response_size: u64::MAX,
         max_decoded_size: u64::MAX,
@@ -148,13 +157,7 @@ pub(super) fn too_large(
     } else {
         "write less; these slices fit (`suggested_slices`)"
     };
-    let detail = format!("{error} (`{setting}`): {advice}");
-    Problem::from(error)
-        .detail(detail)
-        .extension("limited", what)
-        .extension("asked", u64::try_from(requested).unwrap_or(u64::MAX))
-        .extension("limit", limit)
-        .extension("setting", setting)
+    over_limit(Problem::from(error.clone()), &error, advice)
         .extension("suggested_slices", suggestions.slices)
         .extension("suggested_slices_truncated", suggestions.truncated)
 }
