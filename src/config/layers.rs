@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::argument_hint::argument_hint;
 use super::cli::ServeArgs;
 use super::error::ConfigError;
 use super::machine::AvailableMemory;
@@ -14,7 +15,7 @@ use super::read::read;
 use super::server::parse_listen;
 use super::tls::TlsOptions;
 use super::tree::{ConfigValue, LocatedValue};
-use super::{access, budgets, environment, local_paths, machine, tips};
+use super::{access, budgets, environment, local_paths, machine};
 use crate::auth::Access;
 use crate::error::setting_key;
 use crate::store::takes_option;
@@ -228,8 +229,8 @@ fn check(config: &Config, tree: &LocatedValue) -> Result<BTreeMap<String, String
     if let Some((key, reason)) = config.telemetry.first_error() {
         return Err(invalid(&["telemetry", key], reason));
     }
-    let argument_hint = |name: &str, url: &str| match tree.origin_of(&["mounts", name, "url"]) {
-        Origin::Flag(_) => tips::of_mount(url).unwrap_or_default(),
+    let hint_for = |name: &str, url: &str| match tree.origin_of(&["mounts", name, "url"]) {
+        Origin::Flag(_) => argument_hint(url).unwrap_or_default(),
         _ => String::new(),
     };
     let mut missing = BTreeMap::new();
@@ -240,10 +241,10 @@ fn check(config: &Config, tree: &LocatedValue) -> Result<BTreeMap<String, String
         match mounts::check_url(mount) {
             Ok(()) => {}
             Err(UrlError::MissingDirectory(reason)) => {
-                drop(missing.insert(name.clone(), reason + &argument_hint(name, &mount.url)));
+                drop(missing.insert(name.clone(), reason + &hint_for(name, &mount.url)));
             }
             Err(UrlError::Invalid(reason)) => {
-                let hint = argument_hint(name, &mount.url);
+                let hint = hint_for(name, &mount.url);
                 return Err(invalid(&["mounts", name, "url"], reason + &hint));
             }
         }

@@ -6,6 +6,7 @@
 //! only `app` can name [`Config`].
 
 mod access;
+mod argument_hint;
 mod budgets;
 mod cli;
 mod differences;

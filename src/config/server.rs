@@ -195,7 +195,7 @@ fn listen_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAd
     let text = String::deserialize(deserializer)?;
     parse_listen(&text).ok_or_else(|| {
         serde::de::Error::custom(
-            "expected ADDRESS:PORT, as in \"127.0.0.1:8000\", \"[::1]:8000\" or \"localhost:8000\": no other name is looked up, \
+            "expected ADDRESS:PORT, as in \"127.0.0.1:8000\", \"[::1]:8000\" or \"localhost:8000\": no other name is resolved, \
              and an IPv6 address stands in brackets",
         )
     })

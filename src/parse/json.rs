@@ -92,7 +92,7 @@ fn bare_word(text: &[u8], error: &serde_json::Error) -> Option<&'static str> {
     let (before, rest) = line.split_at_checked(error.column().checked_sub(1)?)?;
     let letters = before.iter().rev().take_while(|byte| byte.is_ascii_alphabetic() || **byte == b'-').count();
     let begin = before.len().checked_sub(letters)?;
-    ["NaN", "Infinity", "-Infinity"].into_iter().find(|word| {
+    ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| {
         line.get(begin..).is_some_and(|found| found.starts_with(word.as_bytes()))
             || rest.starts_with(word.as_bytes())
     })
@@ -387,6 +387,21 @@ mod tests {
         assert!(matches!(made, Ok(JsonElements::Each(elements)) if elements.items().len() == 16 << 20));
         let refused = parse_json(&data_type, &[17], texts(17).as_bytes());
         assert_eq!(refused, Err(ParseError::TooLong { limit: 16 << 20 }));
+    }
+
+    #[test]
+    fn numbers_that_are_no_json_are_answered_with_their_text() {
+        for (text, word) in [
+            ("[[NaN, 1]]", "NaN"),
+            ("[[1,\n NaN]]", "NaN"),
+            ("[[1, Infinity]]", "Infinity"),
+            ("[[1, -Infinity]]", "-Infinity"),
+        ] {
+            let said = wrong(&DataType::Float32, &[1, 2], text);
+            let hint = format!("JSON has no `{word}`: write it as a text, `\"{word}\"`");
+            assert!(said.ends_with(&hint), "{text}: {said}");
+        }
+        assert!(!wrong(&DataType::Float32, &[1, 2], "[[1, none]]").contains("JSON has no"));
     }
 
     #[test]

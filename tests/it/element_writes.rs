@@ -22,7 +22,7 @@ use crate::support::s3::{Fault, Kind, Rule, TestS3, When};
 use crate::support::server::{Answer, Server, contents, no_caches, put};
 use crate::support::strategies::{case, random_selection};
 
-fn writable(store: &SharedStore) -> Mount {
+pub(crate) fn writable(store: &SharedStore) -> Mount {
     Mount { writable: true, ..Mount::read_only("m", Arc::clone(store)) }
 }
 

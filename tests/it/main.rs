@@ -95,6 +95,7 @@ mod pyramid;
 mod rechunk;
 mod rectilinear;
 mod reductions;
+mod refusal_texts;
 mod refusals;
 mod reload;
 mod replaced_arrays;

@@ -45,6 +45,34 @@ async fn a_page_that_is_refused_for_its_words_leads_to_the_same_page_without_the
 }
 
 #[tokio::test]
+async fn what_has_no_statistics_has_no_histogram() {
+    let store = memory();
+    let of_dates = json!({"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 1}});
+    let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
+    let arrays = [
+        ("real", json!("float32"), json!(0.0), bytes.clone()),
+        ("complex", json!("complex64"), json!([0.0, 0.0]), bytes.clone()),
+        ("dates", of_dates, json!("NaT"), bytes),
+        ("text", json!("string"), json!(""), json!({"name": "vlen-utf8"})),
+    ];
+    for (path, data_type, fill, codec) in arrays {
+        let document = json!({
+            "zarr_format": 3, "node_type": "array", "shape": [2, 3], "data_type": data_type, "fill_value": fill,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
+            "chunk_key_encoding": {"name": "default"}, "codecs": [codec],
+        });
+        put(&store, &format!("{path}/zarr.json"), document.to_string()).await;
+    }
+    let server = Server::of(store);
+    for (path, has_histogram) in [("real", true), ("complex", false), ("dates", false), ("text", false)] {
+        let (status, html) = page(&server, &format!("/view/m/{path}?tab=hist")).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {html}");
+        assert_eq!(html.contains(r#"data-tab="hist""#), has_histogram, "{path}: {html}");
+        assert_eq!(html.contains("Statistics as JSON"), has_histogram, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn stripes_behind_a_small_picture_leave_gaps() {
     let (_, html) = page(&folder().await, "/view/m/era.zarr/v").await;
     let pattern = html.split("<pattern").nth(1).unwrap().split("</pattern>").next().unwrap();

@@ -284,7 +284,7 @@ fn invalid_variables_are_rejected_by_name() {
 fn invalid_arguments_are_rejected_with_their_flag() {
     for (arguments, parts) in [
         (&["--listen", "nonsense"][..], ["--listen", "expected ADDRESS:PORT"]),
-        (&["--listen", "host.example:7"][..], ["--listen", "no other name is looked up"]),
+        (&["--listen", "host.example:7"][..], ["--listen", "no other name is resolved"]),
         (&["--listen", "::1:7"][..], ["--listen", "an IPv6 address stands in brackets"]),
         (&["healh"][..], ["[NAME=]URL", "; did you mean `zarrd health`?"]),
         (

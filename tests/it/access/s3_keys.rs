@@ -117,6 +117,14 @@ fn keys() -> serde_json::Value {
 }
 
 #[tokio::test]
+async fn a_request_without_a_signature_is_answered_with_what_to_sign_with() {
+    let (server, _) = server(keys(), &[]).await;
+    let answer = ask(&server, "GET", "/s3/m/arr/c/0", &[], "").await;
+    let said = std::str::from_utf8(&answer.body).unwrap();
+    assert!(code(&answer) == "AccessDenied" && said.contains("with a key of `access.s3_keys`"), "{said}");
+}
+
+#[tokio::test]
 async fn a_key_may_do_what_it_is_granted_and_no_more() {
     let (server, _) = server(keys(), &[]).await;
     let [all, below, reads] = ["ALL", "BELOW", "READS"].map(|id| Signer::new(id, SECRET, TIME));
