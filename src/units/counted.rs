@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// A count with its noun, in the plural unless it is one: `1 dimension`, `2 dimensions`.
-pub(crate) fn counted<T: Display + PartialEq + From<u8>>(count: T, noun: &str) -> String {
+pub(crate) fn counted<T: Copy + Display + PartialEq + From<u8>>(count: T, noun: &str) -> String {
     let ending = if count == T::from(1) { "" } else { "s" };
     format!("{count} {noun}{ending}")
 }
