@@ -164,6 +164,27 @@ async fn a_preflight_lists_the_headers_that_reads_need() {
     assert_eq!(answer.header("access-control-allow-credentials"), "true");
 }
 
+#[tokio::test]
+async fn a_preflight_lists_every_documented_header_where_pages_may_write() {
+    let server = server(CorsOptions { allow_writes: true, ..listed() }).await;
+    let headers = [("origin", LISTED), ("access-control-request-method", "POST")];
+    let answer = server.ask(Method::OPTIONS, "/v1/data/m/a", &headers).await;
+    let allowed = answer.header("access-control-allow-headers").to_ascii_lowercase();
+    let document: serde_json::Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
+    let items = document["paths"].as_object().unwrap().values();
+    let operations = items.filter_map(|item| item.as_object()).flat_map(|item| item.values());
+    let parameters = operations.filter_map(|operation| operation["parameters"].as_array()).flatten();
+    let mut names: Vec<String> = parameters
+        .filter(|parameter| parameter["in"] == "header")
+        .map(|parameter| parameter["name"].as_str().unwrap().to_ascii_lowercase())
+        .collect();
+    names.extend(["traceparent", "content-encoding", "x-amz-copy-source-if-match"].map(str::to_owned));
+    assert!(names.iter().any(|name| name == "idempotency-key"), "{names:?}");
+    for name in names {
+        assert!(allowed.split(", ").any(|listed| listed == name), "{name}: {allowed}");
+    }
+}
+
 #[test]
 fn credentials_with_a_wildcard_origin_are_refused_at_startup() {
     let folder = tempfile::tempdir().unwrap();
