@@ -136,6 +136,16 @@ impl Mount {
         }
     }
 
+    /// The methods offered for elements of an array; POST also reads.
+    pub(crate) fn element_methods(&self) -> &'static str {
+        if self.writable { "GET, HEAD, PUT, POST, OPTIONS" } else { "GET, HEAD, POST, OPTIONS" }
+    }
+
+    /// The methods offered for elements of a chunk.
+    pub(crate) fn chunk_methods(&self) -> &'static str {
+        if self.writable { "GET, HEAD, PUT, OPTIONS" } else { "GET, HEAD, OPTIONS" }
+    }
+
     /// Whether DELETE of a prefix is offered.
     pub(crate) fn may_erase_prefixes(&self) -> bool {
         self.writable && self.allow_prefix_delete

@@ -15,7 +15,8 @@ use axum::response::{IntoResponse, Response};
 use futures::future::FutureExt;
 use tower::ServiceExt;
 
-use super::middleware::{no_route, panicked, run_middleware};
+use super::fallback::no_route;
+use super::middleware::{panicked, run_middleware};
 use super::router;
 use crate::admission;
 use crate::admission::AdmissionRequest;

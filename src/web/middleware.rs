@@ -41,7 +41,6 @@ use crate::auth::caller::Administrator;
 use crate::auth::caller::Caller;
 use crate::auth::origin;
 use crate::error::ErrorClass;
-use crate::http::base_path::BasePath;
 use crate::http::body::NoBody;
 use crate::http::cors;
 use crate::http::options::HttpOptions;
@@ -50,7 +49,6 @@ use crate::http::problem::{Problem, READ_METHODS};
 use crate::http::request_id::{RequestId, X_REQUEST_ID};
 use crate::http::route::{Resource, RouteSpec};
 use crate::metrics::{Counts, RouteCounts};
-use crate::services::extract::RootMount;
 use crate::services::lifecycle::Lifecycle;
 use crate::services::mount::Mount;
 use crate::services::state::AppState;
@@ -387,51 +385,6 @@ pub(crate) fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
         Err(payload) => payload.downcast::<&str>().map_or_else(|_| "?".to_owned(), |text| text.to_string()),
     };
     Problem::internal(Arc::new(Panicked(text))).into_response()
-}
-
-/// The response for URLs without a route.
-pub(crate) async fn no_route(request: Request) -> Response {
-    // A preflight must succeed, or the page would see a network error in place of the 404.
-    if request.method() == Method::OPTIONS {
-        return (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response();
-    }
-    let problem = Problem::from_status(StatusCode::NOT_FOUND);
-    let extensions = request.extensions();
-    // The routes that help are at neither the admin listener nor the root of a mount.
-    let is_without_help = Administrator::is_asking(extensions) || extensions.get::<RootMount>().is_some();
-    if is_without_help {
-        return problem.into_response();
-    }
-    let base = BasePath::of(extensions);
-    let base = base.as_str();
-    let detail = format!(
-        "there is nothing at this URL: `{base}/v1/mounts` lists the mounts, and `{base}/docs/` describes the routes"
-    );
-    problem.detail(detail).into_response()
-}
-
-/// The response for methods that a route does not have; the router adds `Allow`.
-pub(crate) async fn no_method(request: Request) -> Response {
-    if request.method() == Method::OPTIONS {
-        return StatusCode::NO_CONTENT.into_response();
-    }
-    let problem = Problem::from_status(StatusCode::METHOD_NOT_ALLOWED);
-    let route = request.extensions().get::<&'static RouteSpec>();
-    let reads = route.is_some_and(|route| {
-        matches!(
-            route.resource,
-            Resource::Node | Resource::Tile | Resource::Page | Resource::Dap | Resource::Chunk
-        )
-    });
-    let problem = if reads {
-        problem.detail(
-            "this route has no such method. Where the mount is writable, elements are written by PUT of `/v1/data`, nodes by PUT, \
-             PATCH and DELETE of `/v1/nodes`, and stored values by those of `/store/{mount}/{key}`",
-        )
-    } else {
-        problem
-    };
-    problem.into_response()
 }
 
 /// Runs the middleware around a route.

@@ -5,6 +5,7 @@ mod audit;
 mod compression;
 mod documentation_page;
 mod endpoint;
+mod fallback;
 mod logged;
 pub(crate) mod middleware;
 pub(crate) mod openapi;

@@ -16,7 +16,8 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::documentation_page;
-use super::middleware::{no_method, no_route, panicked, run_middleware};
+use super::fallback::{no_method, no_route};
+use super::middleware::{panicked, run_middleware};
 use super::openapi as document;
 use crate::admission::{self, AdmissionRequest};
 #[cfg(feature = "vectors")]

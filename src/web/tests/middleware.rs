@@ -68,6 +68,10 @@ async fn options_never_touches_a_backend() {
         ("/store/m/%ff", "GET, HEAD, OPTIONS"),
         ("/nowhere", "GET, HEAD, OPTIONS"),
         ("/v1/mounts", "GET,HEAD"),
+        ("/v1/data/m/a", "GET, HEAD, PUT, POST, OPTIONS"),
+        ("/v1/data/r/a", "GET, HEAD, POST, OPTIONS"),
+        ("/v1/chunk/r/a/c/0", "GET, HEAD, OPTIONS"),
+        ("/v1/nodes/r/a", "GET, HEAD, OPTIONS"),
     ] {
         let answer = server.send("OPTIONS", url, &preflight).await;
         assert_eq!((answer.status.as_u16(), answer.header("allow")), (204, allow), "{url}");

@@ -219,6 +219,19 @@ async fn methods_that_a_mount_does_not_offer_are_405_with_the_offered_ones() {
         ("LOCK", "/store/m/a/", PREFIX),
         ("UNLOCK", "/store/w/a/", KEPT_PREFIX),
         ("POST", "/v1/mounts", "GET,HEAD"),
+        ("PUT", "/v1/data/r/a", "GET, HEAD, POST, OPTIONS"),
+        ("POST", "/v1/data/r/a?append=0", "GET, HEAD, POST, OPTIONS"),
+        ("PATCH", "/v1/data/r/a", "GET, HEAD, POST, OPTIONS"),
+        ("DELETE", "/v1/data/r", "GET, HEAD, POST, OPTIONS"),
+        ("PATCH", "/v1/data/m/a", "GET, HEAD, PUT, POST, OPTIONS"),
+        ("PUT", "/v1/chunk/r/a/c/0", "GET, HEAD, OPTIONS"),
+        ("POST", "/v1/chunk/r/a/c/0", "GET, HEAD, OPTIONS"),
+        ("POST", "/v1/chunk/m/a/c/0", "GET, HEAD, PUT, OPTIONS"),
+        ("PUT", "/v1/nodes/r/a", "GET, HEAD, OPTIONS"),
+        ("POST", "/v1/nodes/r/a", "GET, HEAD, OPTIONS"),
+        ("POST", "/v1/nodes/r", "GET, HEAD, OPTIONS"),
+        ("POST", "/v1/nodes/w/a", "GET, HEAD, PUT, PATCH, OPTIONS"),
+        ("POST", "/v1/nodes/m/a", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"),
     ] {
         let answer = server.send(method, url, &[]).await;
         assert_eq!((answer.status.as_u16(), answer.header("allow")), (405, allow), "{method} {url}");

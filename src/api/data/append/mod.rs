@@ -59,7 +59,7 @@ pub(super) async fn append(
     target: NodeTarget,
     request: Request,
 ) -> Result<Response, Problem> {
-    check_writable(&target.mount)?;
+    check_writable(&target.mount).map_err(|problem| problem.allow(target.mount.element_methods()))?;
     let not_written = |problem: Problem| {
         let is_said = problem.extensions().contains_key("written");
         if is_said { problem } else { problem.extension("written", false) }

@@ -209,7 +209,7 @@ fn put_query(request: &Request) -> Result<PutQuery, Problem> {
 
 async fn write_selection(state: &AppState, spec: &RouteSpec, request: Request) -> Result<Response, Problem> {
     let target = NodeTarget::to_write(&state.mounts, spec, &request)?;
-    check_writable(&target.mount)?;
+    check_writable(&target.mount).map_err(|problem| problem.allow(target.mount.element_methods()))?;
     let query = put_query(&request)?;
     if query.body.creates() {
         return Box::pin(create::create(state, target, &query, request)).await;
