@@ -402,8 +402,8 @@ pub(crate) struct VariablesParams {
     /// Names of arrays in a group, such as `t2m,msl`; the default is all of them. For `format=nc` and tables of a group.
     #[param(value_type = Option<String>)]
     pub(crate) vars: Option<Vec<String>>,
-    /// `1`: a long table in CSV (default), JSON or Arrow, with a row for each element, a column for each dimension with its labels, and one
-    /// for each variable. A dimension without a coordinate has its positions. Variables of a group must have the same dimensions. The
+    /// `1`: a long table in CSV (default), JSON, Arrow or Parquet, with a row for each element, a column for each dimension with its labels,
+    /// and one for each variable. A dimension without a coordinate has its positions. Variables of a group must have the same dimensions. The
     /// parameter needs no value; `false` and `0` switch it off.
     #[param(value_type = Option<String>)]
     pub(crate) coords: Option<bool>,

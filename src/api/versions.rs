@@ -46,6 +46,7 @@ pub(crate) struct VersionsQuery {
     /// The branch of `at`; without it, what the mount serves.
     branch: Option<String>,
     /// The most snapshots that are listed, at most 10,000. The default is 1000.
+    #[param(maximum = 10000)]
     limit: Option<usize>,
 }
 

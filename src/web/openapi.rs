@@ -142,7 +142,8 @@ fn answers(spec: &RouteSpec, operation: &mut Operation) {
     let reads_content = spec.names_mount() && !spec.speaks_s3;
     let of_content = if reads_content { OF_CONTENT } else { &[] };
     add_responses(operation, &[OF_ALL, of_load, of_mounts, of_admins, of_content].concat());
-    if spec.media_types == MediaTypes::Elements {
+    // A write responds with no elements.
+    if spec.media_types == MediaTypes::Elements && operation.responses.responses.contains_key("200") {
         describe_formats(operation);
     }
     let responses = &mut operation.responses.responses;
@@ -169,8 +170,9 @@ fn answers(spec: &RouteSpec, operation: &mut Operation) {
     }
 }
 
-/// Adds the list of formats to the description of the parameter `format`.
+/// Adds the formats of responses to the description of the parameter `format`.
 fn describe_formats(operation: &mut Operation) {
+    let has_body = operation.request_body.is_some();
     let format = operation.parameters.iter_mut().flatten().find_map(|parameter| match parameter {
         RefOr::T(parameter) if parameter.name == "format" => Some(parameter),
         _ => None,
@@ -182,7 +184,8 @@ fn describe_formats(operation: &mut Operation) {
     };
     let items: Vec<String> = FORMATS.iter().enumerate().map(item).collect();
     let before = parameter.description.take().unwrap_or_default();
-    parameter.description = Some(format!("{before}\n\n{}", items.join("\n")));
+    let of_reads = if has_body { "\n\nWithout `append`, the format of the response:" } else { "" };
+    parameter.description = Some(format!("{before}{of_reads}\n\n{}", items.join("\n")));
 }
 
 /// The media types of a route's responses, where it has several.

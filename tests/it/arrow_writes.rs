@@ -26,6 +26,25 @@ impl Server {
     }
 }
 
+#[test]
+fn the_api_document_names_the_formats_that_bodies_may_have() {
+    let document: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
+    let format = |path: &str, method: &str| {
+        let parameters = document["paths"][path][method]["parameters"].as_array().unwrap();
+        let format = parameters.iter().find(|parameter| parameter["name"] == "format").unwrap();
+        format["description"].as_str().unwrap().to_owned()
+    };
+    for path in ["/v1/data/{mount}/{path}", "/v1/data/{mount}", "/v1/chunk/{mount}/{path}"] {
+        let put = format(path, "put");
+        assert!(put.contains("`json` or, except of an append, `arrow`") && put.contains("415"), "{put}");
+        assert!(!put.contains("default") && !put.contains("csv"), "{put}");
+    }
+    let post = format("/v1/data/{mount}", "post");
+    let (append, read) = post.split_once("Without `append`, the format of the response:").unwrap();
+    assert!(append.contains("415") && !append.contains("csv"), "{post}");
+    assert!(read.contains("- `bytes` (default)") && read.contains("- `csv`"), "{post}");
+}
+
 /// A document of v3.
 fn v3(data_type: &Value, shape: &[u64], fill_value: &Value) -> (&'static str, Value) {
     let chunks: Vec<u64> = shape.iter().map(|length| (*length).clamp(1, 2)).collect();

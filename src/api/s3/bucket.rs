@@ -72,7 +72,7 @@ pub(crate) async fn list_buckets(
         ("list-type" = Option<String>, Query, description = "`2`: list as `ListObjectsV2`"),
         ("prefix" = Option<String>, Query, description = "Text with which the keys begin; it need not end in `/`"),
         ("delimiter" = Option<String>, Query, description = "`/`: group the keys below each further `/` into one common prefix"),
-        ("max-keys" = Option<u32>, Query, description = "Maximum number of keys and common prefixes on the page; at most 1000"),
+        ("max-keys" = Option<u32>, Query, description = "Maximum number of keys and common prefixes on the page; more than 1000 counts as 1000"),
         ("continuation-token" = Option<String>, Query,
             description = "`NextContinuationToken` of the previous page (`list-type=2`)"),
         ("start-after" = Option<String>, Query, description = "List only keys that sort after this text (`list-type=2`)"),

@@ -49,7 +49,8 @@ pub(crate) struct ListQuery {
     format: Option<String>,
     /// Alias of `format`.
     f: Option<String>,
-    /// Of a JSON listing: maximum number of keys and prefixes on the page. The server sets an upper limit.
+    /// Of a JSON listing: maximum number of keys and prefixes on the page, at most `http.max_list_keys`, which is also the default.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// Of a JSON listing: start after this key or prefix. Send the `next` of the previous page.
     after: Option<String>,

@@ -49,7 +49,7 @@ pub(crate) struct ChunksParams {
     include: Option<String>,
     /// Compare the chunks that the store declares with those that are stored
     verify: Option<bool>,
-    /// Chunks on a page
+    /// Chunks on a page: 1000 by default, and no more than 10,000 whatever is asked for
     limit: Option<u64>,
     /// The `cursor` of the previous page
     cursor: Option<String>,

@@ -31,7 +31,7 @@ const MAX_PAGE: u64 = 100_000;
 pub(crate) struct LinksParams {
     /// Number of the other level minus that of this one; 0 (the default) for links within it
     delta: Option<i64>,
-    /// Records on a page
+    /// Records on a page: 10,000 by default, and no more than 100,000 whatever is asked for
     limit: Option<u64>,
     /// The `cursor` of the previous page
     cursor: Option<String>,

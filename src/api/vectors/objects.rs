@@ -68,7 +68,7 @@ pub(crate) struct ObjectsParams {
     group: Option<u64>,
     /// With a box: `objects` (the default: a part in a touched chunk) or `objects_exact` (a vertex in the box)
     mode: Option<String>,
-    /// Objects on a page
+    /// Objects on a page: 1000 by default, and no more than 10,000 whatever is asked for
     limit: Option<u64>,
     /// The `cursor` of the previous page
     cursor: Option<String>,

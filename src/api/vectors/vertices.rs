@@ -57,6 +57,7 @@ pub(crate) struct VerticesParams {
     /// Some of `position,chunk,row` (the default), `fragment`, `object_id`.
     columns: Option<String>,
     /// The largest number of rows; `cursor` is then where the next page starts.
+    #[param(minimum = 1)]
     limit: Option<u64>,
     /// The `cursor` of the previous page.
     cursor: Option<String>,

@@ -13,7 +13,8 @@ use crate::metadata::Endianness;
 #[derive(Clone, Debug, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct BodyParams {
-    /// Format of the body: `npy`, `bytes` or `json`. Takes precedence over `Content-Type`. Alias: `f`.
+    /// Format of the body: `npy`, `bytes`, `json` or, except of an append, `arrow`. Takes precedence over `Content-Type`; if neither
+    /// names a format, the response is 415. Alias: `f`.
     pub(super) format: Option<String>,
     /// Byte order of a body in the format `bytes`: `little` (default) or `big`.
     #[param(value_type = Option<String>)]
