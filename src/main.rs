@@ -98,7 +98,8 @@ fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
 fn check(CheckArgs { serve, connect }: CheckArgs) -> anyhow::Result<ExitCode> {
     let config = Sources::gather(serve)?.resolve()?;
     let (origins, shown) = (config.origins.clone(), config.to_toml());
-    if let Some(warning) = config.server.warning() {
+    let warnings = [config.server.warning().map(str::to_owned), config.memory_warning()];
+    for warning in warnings.into_iter().flatten() {
         note(format_args!("warning: {warning}"));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

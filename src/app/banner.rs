@@ -114,6 +114,9 @@ pub(super) fn text(
         let _ = writeln!(text, "  http://{admin}/metrics, /healthz, /readyz and /v1/cache are for operators");
     }
     let _ = writeln!(text, "Memory: {}", memory(config));
+    if let Some(warning) = config.memory_warning() {
+        let _ = writeln!(text, "Warning: {warning}");
+    }
     if let Some(path) = &config.cache.disk.path {
         let disk = &config.cache.disk;
         let (most, index) = (size(disk.size), size(disk.index_size));
@@ -166,15 +169,8 @@ fn host_of(address: SocketAddr) -> String {
 
 /// The bound of memory, as it is printed.
 fn memory(config: &Config) -> String {
-    let bound = MemoryBound::from_config(config).bytes();
-    let most = size(bound);
+    let most = size(MemoryBound::from_config(config).bytes());
     match config.memory.total_and_share() {
-        Some((total, _)) if bound > total => {
-            format!(
-                "at most {most}, more than there is ({}): lower the sizes of caches and budgets",
-                size(total)
-            )
-        }
         Some((total, _)) => format!("at most {most} (of {})", size(total)),
         None => format!("at most {most}"),
     }

@@ -271,6 +271,22 @@ impl Config {
         BUDGETS.map(|budget| (budget.key.join("."), (budget.bytes)(self)))
     }
 
+    /// A warning if the server may use more memory than was detected.
+    #[must_use]
+    pub fn memory_warning(&self) -> Option<String> {
+        let there_is = self.detected_memory?;
+        let mib = |bytes: u64| bytes.div_ceil(MIB);
+        let bound = MemoryBound::from_config(self).bytes();
+        let (what, bytes, advice) = if bound > there_is {
+            ("the budgets of memory add up to", bound, "lower the sizes of caches and budgets")
+        } else if self.server.max_memory > there_is {
+            ("`server.max_memory` is", self.server.max_memory, "lower it")
+        } else {
+            return None;
+        };
+        Some(format!("{what} {} MiB, more than there is ({} MiB): {advice}", mib(bytes), mib(there_is)))
+    }
+
     /// The budget of the index of the disk cache, with its key, if there is such a cache.
     #[must_use]
     pub fn disk_budget(&self) -> Option<(String, u64)> {

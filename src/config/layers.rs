@@ -83,6 +83,7 @@ impl Sources {
         let mut config: Config = read(&tree).map_err(|error| mounts::explain_missing_url(error, &tree))?;
         budgets::limit_buffered(&mut config);
         config.memory = memory;
+        config.detected_memory = self.memory.total_and_share().map(|(total, _)| total);
         budgets::limit_chunks(&mut config);
         config.missing_directories = check(&config, &tree)?;
         budgets::check(&config, &tree)?;

@@ -92,6 +92,9 @@ pub struct Config {
     /// How much memory there is.
     #[serde(skip)]
     pub memory: AvailableMemory,
+    /// The memory that was detected, in bytes: also where `server.max_memory` says another number.
+    #[serde(skip)]
+    pub detected_memory: Option<u64>,
 }
 
 impl Config {

@@ -239,6 +239,16 @@ fn check_passes_for_a_directory_in_use_by_a_running_server() {
 }
 
 #[test]
+fn check_warns_of_budgets_beyond_the_memory_of_the_machine() {
+    let mut command = zarrd(&["check", "--demo"]);
+    let output = command.env("ZARRD__SERVER__MAX_MEMORY", "100000GiB").output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("zarrd: warning: the budgets of memory add up to "), "{said}");
+    assert!(said.contains("more than there is ("), "{said}");
+}
+
+#[test]
 fn a_backend_that_is_down_is_reported_in_one_short_line() {
     let mut command = zarrd(&["serve", "b=s3://bucket"]);
     command

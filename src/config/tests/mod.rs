@@ -213,6 +213,22 @@ fn automatic_budgets_are_derived_from_the_available_memory() {
     // A configured limit overrides that of the machine.
     let configured = with("[server]\nmax_memory = '512MiB'\n", limit(64 << 30)).unwrap();
     assert_eq!(configured.budgets(), small.budgets());
+    // The server warns of more memory than there is.
+    let machine = AvailableMemory { limit: None, machine: Some(16 << 30) };
+    let warning = |file: &str| with(file, machine).unwrap().memory_warning();
+    for fits in ["", "[server]\nmax_memory = '16GiB'\n", "[cache]\ndecoded_size = '10GiB'\n"] {
+        assert_eq!(warning(fits), None, "{fits}");
+    }
+    for (exceeds, says) in [
+        (
+            "[server]\nmax_memory = '17GiB'\n",
+            "`server.max_memory` is 17408 MiB, more than there is (16384 MiB): lower it",
+        ),
+        ("[server]\nmax_memory = '64GiB'\n", "the budgets of memory add up to "),
+        ("[cache]\ndecoded_size = '100GiB'\n", "the budgets of memory add up to "),
+    ] {
+        assert!(warning(exceeds).unwrap().starts_with(says), "{exceeds}: {:?}", warning(exceeds));
+    }
     let unknown = with("", AvailableMemory::default()).unwrap();
     assert_eq!(unknown.budgets(), Config::default().budgets());
     let rejected = with("[cache]\ndecoded_size = '1GiB'\n", limit(512 << 20)).unwrap_err().to_string();
