@@ -10,7 +10,7 @@ use super::error::ArrayError;
 use super::gather_plan::{GatherPlan, boxes_bytes, points_bytes};
 use super::segments::{ResponseSegment, segments, whole_bytes};
 use super::sum_memory;
-use crate::chunk::{AssembleError, AxisPositions, ChunkAxis, Points, Subset};
+use crate::chunk::{AssembleError, AxisPositions, AxisRange, ChunkAxis, Points, Subset};
 use crate::reduce::{AxisReduction, Method, Reduction};
 
 /// Limits of one read. A request that exceeds one is 413 before anything is read.
@@ -399,49 +399,89 @@ impl Suggestions {
         is_cut: impl Fn(usize) -> bool,
         fits: impl Fn(&Subset) -> bool,
     ) -> Self {
-        let mut part = subset.clone();
-        let mut cut_along = 0;
-        loop {
-            let tiles = tiles(subset, &part, cut_along);
-            let fits = |tile: &Subset| Cost::of(array, tile).excess(limits).is_none() && fits(tile);
-            if tiles.iter().all(fits) {
+        let fits = |tile: &Subset| Cost::of(array, tile).excess(limits).is_none() && fits(tile);
+        Self::cut(subset, array.decoded_axes(), is_cut, fits)
+    }
+
+    /// The same for a write, which costs least where it replaces stored values as a whole.
+    pub fn of_write(array: &Array, subset: &Subset, fits: impl Fn(&Subset) -> bool) -> Self {
+        Self::cut(subset, array.grid().axes(), |_| true, fits)
+    }
+
+    /// Parts of `subset` for which `fits` holds. Those that are longer than a chunk of `axes` end where one ends.
+    fn cut(
+        subset: &Subset,
+        axes: &[ChunkAxis],
+        is_cut: impl Fn(usize) -> bool,
+        fits: impl Fn(&Subset) -> bool,
+    ) -> Self {
+        let mut counts = subset.axes().iter().map(|range| range.count).collect::<Vec<_>>();
+        while !counts.is_empty() {
+            let tiles = tiles(subset, axes, &counts);
+            if tiles.iter().all(&fits) {
                 let listed = tiles.iter().fold(0_u128, |sum, tile| sum.saturating_add(tile.elements()));
                 let truncated = !tiles.is_empty() && listed < subset.elements();
                 return Self { slices: tiles.iter().map(Subset::to_string).collect(), truncated };
             }
-            let axes = part.axes().iter().zip(array.decoded_axes()).enumerate();
-            let widest = axes.filter(|(dim, _)| is_cut(*dim)).max_by_key(|(_, (range, axis))| {
+            let all = subset.axes().iter().zip(axes).zip(&mut counts).enumerate();
+            let widest = all.filter(|(dim, _)| is_cut(*dim)).max_by_key(|(_, ((range, axis), count))| {
                 // Whole chunks first, then elements within one.
-                (
-                    range.count.saturating_mul(range.step.unsigned_abs()) / axis.largest_edge().max(1),
-                    range.count,
-                )
+                (count.saturating_mul(range.step.unsigned_abs()) / axis.largest_edge().max(1), **count)
             });
             match widest {
-                Some((axis, (range, _))) if range.count > 1 => {
-                    let count = range.count / 2;
-                    part.0[axis].count = count;
-                    cut_along = axis;
+                Some((_, ((range, axis), count))) if *count > 1 => {
+                    let half = *count / 2;
+                    *count = match aligned_edge(range, axis) {
+                        Some(edge) if half >= edge => half / edge * edge,
+                        _ => half,
+                    };
                 }
                 // Not even one element fits.
-                _ => return Self::default(),
+                _ => break,
             }
         }
+        Self::default()
     }
 }
 
-/// The first parts of a selection of the size of `part`, next to each other along one axis.
-fn tiles(subset: &Subset, part: &Subset, axis: usize) -> Vec<Subset> {
+/// The edge of the chunks along an axis, if parts of a range can end where chunks end.
+fn aligned_edge(range: &AxisRange, axis: &ChunkAxis) -> Option<u64> {
+    axis.edge().filter(|edge| range.step == 1 && *edge > 0)
+}
+
+/// The first parts of a selection that have at most `counts` elements along each axis, next to each other.
+fn tiles(subset: &Subset, axes: &[ChunkAxis], counts: &[u64]) -> Vec<Subset> {
     const MAX_TILES: u64 = 4;
-    let (Some(whole), Some(step)) = (subset.axes().get(axis), part.axes().get(axis)) else {
-        return Vec::new();
-    };
-    (0..whole.count.div_ceil(step.count.max(1)).min(MAX_TILES))
+    // Of each axis: the range, the elements of a part, how many of them the first part lacks, and the number of parts.
+    let cuts: Vec<(&AxisRange, u64, u64, u64)> = subset
+        .axes()
+        .iter()
+        .zip(axes)
+        .zip(counts)
+        .map(|((range, axis), &count)| {
+            let edge =
+                aligned_edge(range, axis).filter(|edge| count < range.count && count.is_multiple_of(*edge));
+            let lacking = edge.map_or(0, |edge| range.start % edge);
+            (range, count, lacking, range.count.saturating_add(lacking).div_ceil(count.max(1)))
+        })
+        .collect();
+    let all = cuts.iter().fold(1_u64, |product, (.., parts)| product.saturating_mul(*parts));
+    (0..all.min(MAX_TILES))
         .map(|place| {
-            let first = place * step.count;
-            let mut tile = part.clone();
-            tile.0[axis] = whole.part(first, step.count.min(whole.count - first));
-            tile
+            let mut rest = place;
+            let mut ranges: Vec<AxisRange> = cuts
+                .iter()
+                .rev()
+                .map(|&(range, count, lacking, parts)| {
+                    let part = rest % parts;
+                    rest /= parts;
+                    let first = part.saturating_mul(count).saturating_sub(lacking);
+                    let end = (part + 1).saturating_mul(count).saturating_sub(lacking).min(range.count);
+                    range.part(first, end - first)
+                })
+                .collect();
+            ranges.reverse();
+            Subset(ranges)
         })
         .collect()
 }

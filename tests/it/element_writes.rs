@@ -483,6 +483,9 @@ async fn a_selection_that_does_not_fit_is_refused_with_slices_that_do() {
         assert_eq!(answer.status, 204);
     }
     assert!(!problem["suggested_slices"].as_array().unwrap().is_empty());
+    // Slices that are written replace chunks as a whole.
+    let problem = server.put_bytes("/v1/data/m/a?slice=:,5:95", vec![0; 1440]).await.json();
+    assert_eq!(problem["suggested_slices"], json!(["0:8,5:40", "0:8,40:80", "0:8,80:95"]), "{problem}");
     // One element has no size, whatever it fills.
     assert_eq!(server.put_json("/v1/data/m/a", &json!(5)).await.status, 204);
     assert_eq!(numbers(&server.elements("m/a", "").await), vec![5; 800]);

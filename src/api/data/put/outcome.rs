@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use serde_json::Value;
 
-use crate::array::{Array, ReadLimits, Suggestions};
+use crate::array::{Array, Suggestions};
 use crate::chunk::Subset;
 use crate::error::{Classify, ErrorClass};
 use crate::http::problem::Problem;
@@ -144,14 +144,8 @@ pub(super) fn too_large(
     if !matches!(error, WriteError::TooLarge { .. }) {
         return problem_of(error);
     }
-    let unlimited = ReadLimits {
-        max_response_size: u64::MAX,
-        max_decoded_size: u64::MAX,
-        max_chunks: u64::MAX,
-        ..ReadLimits::default()
-    };
     let fits = |subset: &Subset| WritePlan::new(array, subset.clone(), band_bytes, options).is_ok();
-    let suggestions = Suggestions::new(array, subset, &unlimited, fits);
+    let suggestions = Suggestions::of_write(array, subset, fits);
     let advice = if suggestions.slices.is_empty() {
         "write less"
     } else {
