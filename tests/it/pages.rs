@@ -24,6 +24,19 @@ async fn folder() -> Server {
 }
 
 #[tokio::test]
+async fn the_page_of_a_folder_of_other_files_links_to_its_keys() {
+    let store = memory();
+    put(&store, "many/a b.txt", "x").await;
+    let server = Server::of(store);
+    let (status, html) = page(&server, "/view/m/many").await;
+    assert_eq!(status, 404);
+    assert!(html.contains(r#"<a href="/store/m/many/"><bdi>List its keys</bdi></a>"#), "{html}");
+    assert_eq!(server.get("/store/m/many/").await.status, 200);
+    let (_, html) = page(&server, "/view/m/none").await;
+    assert!(!html.contains("List its keys"), "{html}");
+}
+
+#[tokio::test]
 async fn a_dataset_in_a_folder_has_a_picture_on_the_first_page() {
     let (status, html) = page(&folder().await, "/").await;
     assert_eq!(status, StatusCode::OK);

@@ -94,6 +94,17 @@ pub(crate) async fn folders(
     Ok(kinds.buffered(CONCURRENCY).collect().await)
 }
 
+/// The URL path of the listing of a folder that is no node, if there are keys in it that the caller may list.
+pub(crate) async fn listing_of(rights: &Rights, target: &NodeTarget, path: &NodePath) -> Option<String> {
+    if !(Seen { rights, target }).may_list(path) {
+        return None;
+    }
+    let mut entries = target.mount.store.list_dir_after(path.prefix(), "");
+    entries.try_next().await.ok()??;
+    let names = path.as_str().split('/').filter(|name| !name.is_empty()).map(|name| encode(name) + "/");
+    Some(format!("/store/{}/{}", target.mount.name, names.collect::<String>()))
+}
+
 /// The first names as text for an error detail.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 10;

@@ -127,6 +127,8 @@ fn document(problem: &Problem, context: &str, request_id: &str) -> String {
         let name = if path.is_empty() { mount } else { path };
         Some((signed(href), name.to_owned()))
     });
+    let listing = problem.extensions().get("listing").and_then(Value::as_str);
+    let listing = listing.map(|path| (signed(format!("{base}{path}")), "List its keys".to_owned()));
     let plain = (!page.is_empty())
         .then(|| (signed(format!("{base}{page}")), "The same page without these words".to_owned()));
     ProblemPage {
@@ -136,7 +138,7 @@ fn document(problem: &Problem, context: &str, request_id: &str) -> String {
         detail: problem.detail_text(),
         request_id,
         extensions: problem.extensions(),
-        ways: ways.chain(plain).collect(),
+        ways: listing.into_iter().chain(ways).chain(plain).collect(),
         asks_for_token: matches!(problem.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN),
     }
     .render(&site)

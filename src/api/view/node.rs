@@ -115,9 +115,12 @@ pub(super) async fn get_view(
         Err(error) if is_missing(&error) => {
             let folders = missing::folders(caller.rights(), &target, &target.path, MOST_CHILDREN + 1).await?;
             if folders.is_empty() {
-                return Err(
-                    Box::pin(missing::problem_of(error, caller.rights(), &target, &target.path)).await
-                );
+                let problem =
+                    Box::pin(missing::problem_of(error, caller.rights(), &target, &target.path)).await;
+                let listing = missing::listing_of(caller.rights(), &target, &target.path).await;
+                return Err(listing
+                    .into_iter()
+                    .fold(problem, |problem, path| problem.extension("listing", path)));
             }
             let page = view.folder(folders).await;
             return render(&state, request, PAGE_BYTES, move || page.render(&site)).await;
