@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use axum::http::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use zarrd::services::Mount;
 
 use crate::support::encode::{Codec, Shards};
@@ -384,6 +384,55 @@ async fn a_refusal_for_length_names_the_setting_and_whether_the_list_is_cut() {
         (&problem["setting"], &problem["suggested_slices_truncated"]),
         (&"read.max_chunks".into(), &false.into())
     );
+}
+
+/// As the page of the HTTP API says.
+#[tokio::test]
+async fn a_parameter_that_a_route_does_not_have_is_refused_or_ignored() {
+    let server = server().await;
+    for (url, status) in [
+        ("/v1/data/m/a?sice=1", 400),
+        ("/v1/chunk/m/a/c/0/0?sice=1", 400),
+        ("/v1/stats/m/a?sice=1", 400),
+        ("/v1/image/m/a?sice=1", 400),
+        ("/v1/legend/m/a?sice=1", 400),
+        ("/v1/legend?sice=1", 400),
+        ("/tiles/m/native/0/0/0/a?sice=1", 400),
+        ("/v1/tilejson/m/a?sice=1", 400),
+        ("/v1/nodes/m/a?datset", 200),
+        ("/v1/mounts?datset", 200),
+        ("/v1/versions/m?datset", 400),
+        ("/view/m/a?datset", 200),
+        ("/store/m/a/zarr.json?datset", 200),
+        ("/store/m/?datset", 200),
+        ("/plain/m/a/zarr.json?datset", 200),
+        ("/rechunk/m/auto/raw/a/zarr.json?datset", 200),
+        ("/s3/m/a/zarr.json?datset", 200),
+        ("/healthz?datset", 200),
+        ("/openapi.json?datset", 200),
+    ] {
+        let answer = server.get(url).await;
+        assert_eq!(answer.status.as_u16(), status, "{url}: {:?}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn up_to_four_suggested_slices_select_everything_and_end_where_chunks_end() {
+    let store = memory();
+    Array::of(&[40, 40]).chunks(&[10, 10]).store(&store, "a").await;
+    let mut server = Server::build(Mount::read_only("m", store));
+    server.read.max_response_size = 400;
+    let server = server.finish();
+    for (slice, expected, is_cut) in [
+        ("0:40:2", json!(["0:19:2,0:20", "0:19:2,20:40", "20:39:2,0:20", "20:39:2,20:40"]), false),
+        ("3:40,0:10", json!(["3:10,0:10", "10:20,0:10", "20:30,0:10", "30:40,0:10"]), false),
+        ("0:40,20:40", json!(["0:20,20:30", "0:20,30:40", "20:40,20:30", "20:40,30:40"]), false),
+        ("", json!(["0:20,0:10", "0:20,10:20", "0:20,20:30", "0:20,30:40"]), true),
+    ] {
+        let problem = server.get(&format!("/v1/data/m/a?slice={slice}")).await.json();
+        let slices = &problem["suggested_slices"];
+        assert_eq!((slices, &problem["suggested_slices_truncated"]), (&expected, &json!(is_cut)), "{slice}");
+    }
 }
 
 #[tokio::test]
