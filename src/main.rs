@@ -136,7 +136,7 @@ fn pyramid(arguments: PyramidArgs) -> anyhow::Result<()> {
     let PyramidArgs { source, destination, method, chunks, codec, config } = arguments;
     let spec = PyramidSpec::parse(&method, &chunks, &codec, None)?;
     let serve = ServeArgs {
-        mounts: vec![format!("{}={source}", zarrd::app::PYRAMID_SOURCE)],
+        mounts: vec![format!("{}={source}", zarrd::config::PYRAMID_SOURCE)],
         config,
         quiet: 1,
         ..ServeArgs::default()

@@ -32,7 +32,7 @@ pub use check::{Checked, Contact, PrefixAnswer, check};
 pub use connection_timeouts::ConnectionLimits;
 pub use error::AppError;
 pub use health::is_alive;
-pub use pyramid::{PYRAMID_SOURCE, PyramidError, STORE_FOLDER, write_pyramid};
+pub use pyramid::{PyramidError, STORE_FOLDER, write_pyramid};
 pub use serve::{BoundListener, serve, serve_all};
 pub use server::App;
 pub use service::RequestHandler;

@@ -4,14 +4,11 @@ use std::path::Path;
 
 use super::error::AppError;
 use super::server::App;
-use crate::config::Config;
+use crate::config::{Config, PYRAMID_SOURCE};
 use crate::error::{Classify, ErrorClass};
 use crate::services::pyramid_target;
 use crate::store::{Durability, LocalOptions, StoreError, StoreOptions, open};
 use crate::views::pyramid::{PyramidSpec, WrittenNode};
-
-/// The name of the mount that is read.
-pub const PYRAMID_SOURCE: &str = "source";
 
 /// The folder that the store keeps for itself in a directory that it writes to; of no use once all is written.
 pub const STORE_FOLDER: &str = crate::store::RESERVED;

@@ -424,21 +424,18 @@ impl Suggestions {
                 return Self { slices: tiles.iter().map(Subset::to_string).collect(), truncated };
             }
             let all = subset.axes().iter().zip(axes).zip(&mut counts).enumerate();
-            let widest = all.filter(|(dim, _)| is_cut(*dim)).max_by_key(|(_, ((range, axis), count))| {
+            let longer = all.filter(|(dim, (_, count))| is_cut(*dim) && **count > 1);
+            let widest = longer.max_by_key(|(_, ((range, axis), count))| {
                 // Whole chunks first, then elements within one.
                 (count.saturating_mul(range.step.unsigned_abs()) / axis.largest_edge().max(1), **count)
             });
-            match widest {
-                Some((_, ((range, axis), count))) if *count > 1 => {
-                    let half = *count / 2;
-                    *count = match aligned_edge(range, axis) {
-                        Some(edge) if half >= edge => half / edge * edge,
-                        _ => half,
-                    };
-                }
-                // Not even one element fits.
-                _ => break,
-            }
+            // Otherwise not even one element fits.
+            let Some((_, ((range, axis), count))) = widest else { break };
+            let half = *count / 2;
+            *count = match aligned_edge(range, axis) {
+                Some(edge) if half >= edge => half / edge * edge,
+                _ => half,
+            };
         }
         Self::default()
     }

@@ -386,7 +386,7 @@ fn no_credential() -> Problem {
 /// The problem of a request without a credential to a route that S3 clients use.
 fn unsigned() -> Problem {
     no_credential().detail(
-        "this needs a signature, as S3 clients make it: sign the request with a key of `access.s3_keys`",
+        "this needs a signature with a key of `access.s3_keys`, as S3 clients make it, or a token in `Authorization: Bearer`",
     )
 }
 

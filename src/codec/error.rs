@@ -19,7 +19,7 @@ pub enum CodecError {
     },
     /// A decoded chunk would exceed the limit.
     #[error(
-        "a chunk has {bytes} bytes or more when decoded; the limit is {limit} (`limits.max_chunk_size`; with little memory it is lower)"
+        "a chunk has {bytes} bytes or more when decoded; the limit is {limit} (`limits.max_chunk_size`, of texts less 8 bytes for each; with little memory it is lower)"
     )]
     ChunkTooLarge {
         /// Bytes of a decoded chunk (saturated).

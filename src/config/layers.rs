@@ -8,7 +8,7 @@ use super::argument_hint::argument_hint;
 use super::cli::ServeArgs;
 use super::error::ConfigError;
 use super::machine::AvailableMemory;
-use super::mounts::{self, DEMO, UrlError};
+use super::mounts::{self, DEMO, PYRAMID_SOURCE, UrlError};
 use super::options::{Config, DEFAULTS};
 use super::origin::Origin;
 use super::read::read;
@@ -231,7 +231,7 @@ fn check(config: &Config, tree: &LocatedValue) -> Result<BTreeMap<String, String
         return Err(invalid(&["telemetry", key], reason));
     }
     let hint_for = |name: &str, url: &str| match tree.origin_of(&["mounts", name, "url"]) {
-        Origin::Flag(_) => argument_hint(url).unwrap_or_default(),
+        Origin::Flag(_) if name != PYRAMID_SOURCE => argument_hint(url).unwrap_or_default(),
         _ => String::new(),
     };
     let mut missing = BTreeMap::new();

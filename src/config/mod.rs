@@ -34,7 +34,7 @@ pub use cli::{CheckArgs, Cli, Command, HealthArgs, PyramidArgs, ServeArgs, SignA
 pub use error::ConfigError;
 pub use layers::Sources;
 pub use machine::{AvailableMemory, resident_bytes};
-pub use mounts::{DEMO, MountOptions, VirtualOptions};
+pub use mounts::{DEMO, MountOptions, PYRAMID_SOURCE, VirtualOptions};
 pub use options::{Config, DEFAULTS};
 pub use origin::Origin;
 pub use sections::{LimitOptions, LogFormat, LogOptions};

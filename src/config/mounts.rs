@@ -27,6 +27,8 @@ use crate::units::duration;
 
 /// Name of the mount of the demo hierarchy.
 pub const DEMO: &str = "demo";
+/// The name of the mount of which `zarrd pyramid` writes the pyramids.
+pub const PYRAMID_SOURCE: &str = "source";
 /// Longest name of a mount, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 

@@ -29,8 +29,8 @@ pub struct LimitOptions {
     pub max_consolidated_size: usize,
     /// Nodes that are read to generate consolidated metadata.
     pub max_consolidated_nodes: usize,
-    /// Size of a decoded chunk. In a shard only the inner chunks count, unless it must be decoded completely. A text counts its bytes
-    /// and 12. With little memory it is less: `fetch.inflight_size`, and a fifth of the memory that all budgets leave.
+    /// Size of a decoded chunk. In a shard only the inner chunks count, unless it must be decoded completely. A text of `vlen-utf8`
+    /// counts its bytes and 12. With little memory it is less: `fetch.inflight_size`, and a fifth of the memory that all budgets leave.
     #[serde(with = "size")]
     pub max_chunk_size: u64,
     /// Inner chunks in a shard.

@@ -114,7 +114,8 @@ pub(crate) fn choose<T: Offered>(
             let is_of_type = |offer: &T| asked.len() >= MIN_TYPE_NAME && offer.media_type().contains(asked);
             let of_type = || offers.iter().copied().find(is_of_type).map(T::name);
             let meant = || known().find(|name| Some(*name) == nearest(asked, known())).or_else(of_type);
-            let hint = if PICTURES.contains(&asked) && known().all(|name| !PICTURES.contains(&name)) {
+            let are_elements = known().any(|name| name == "npy");
+            let hint = if PICTURES.contains(&asked) && are_elements {
                 "pictures are those of `/v1/image`; ".to_owned()
             } else {
                 meant().map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default()

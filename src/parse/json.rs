@@ -81,7 +81,7 @@ pub fn json_length(text: &[u8], dimension: usize) -> Result<u64, ParseError> {
 /// The error of a text that cannot be parsed, with what to write where it has a number that JSON has not.
 fn malformed(format: &'static str, text: &[u8], error: &serde_json::Error) -> ParseError {
     let hint = bare_word(text, error)
-        .map(|word| format!("; JSON has no `{word}`: write it as a text, `\"{word}\"`"))
+        .map(|word| format!("; JSON has no `{word}`: of floats it is the text `\"{word}\"`"))
         .unwrap_or_default();
     ParseError::Malformed { format, reason: format!("{error}{hint}") }
 }
@@ -398,7 +398,7 @@ mod tests {
             ("[[1, -Infinity]]", "-Infinity"),
         ] {
             let said = wrong(&DataType::Float32, &[1, 2], text);
-            let hint = format!("JSON has no `{word}`: write it as a text, `\"{word}\"`");
+            let hint = format!("JSON has no `{word}`: of floats it is the text `\"{word}\"`");
             assert!(said.ends_with(&hint), "{text}: {said}");
         }
         assert!(!wrong(&DataType::Float32, &[1, 2], "[[1, none]]").contains("JSON has no"));

@@ -48,7 +48,7 @@ fn advice(text: &str) -> Option<String> {
         return None;
     }
     let unit = unit.trim_start();
-    if unit.is_empty() {
+    if unit.is_empty() && number == whole {
         return Some(format!("`{text}` has no unit; write `{whole}B`, `{whole}KiB` or `{whole}MiB`"));
     }
     // `g` and `gib` are powers of two, as to Docker.
@@ -60,6 +60,9 @@ fn advice(text: &str) -> Option<String> {
     };
     let place = UNITS.iter().position(|(known, _)| *known == name)?;
     if number == whole {
+        if unit == name {
+            return Some(format!("`{text}` is too large here"));
+        }
         return Some(format!("`{text}` has no known unit; write `{number}{name}`"));
     }
     // The next unit of the same kind is two places below.
@@ -170,6 +173,8 @@ mod tests {
             ("1.5g", Some("`1.5g` is no whole number; write `1536MiB`")),
             ("0.25MB", Some("`0.25MB` is no whole number; write `250kB`")),
             ("512", Some("`512` has no unit; write `512B`, `512KiB` or `512MiB`")),
+            ("99999999TiB", Some("`99999999TiB` is too large here")),
+            ("1.5", None),
             ("1.2.3GiB", None),
             ("12345678901234", None),
             ("1 gigabyte", None),

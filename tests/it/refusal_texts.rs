@@ -136,7 +136,7 @@ async fn dimensions_and_elements_are_named_in_the_singular_and_the_plural() {
     for (path, body, said) in [
         ("scalar", "\"x\"", "the element must be"),
         ("a", "[1]", "the list has 1 item, and"),
-        ("a", "[1, NaN, 2, 3]", "JSON has no `NaN`: write it as a text, `\"NaN\"`"),
+        ("a", "[1, NaN, 2, 3]", "JSON has no `NaN`: of floats it is the text `\"NaN\"`"),
     ] {
         let answer = server
             .request("PUT", &format!("/v1/data/m/{path}"), &[("content-type", "application/json")], body)

@@ -436,6 +436,19 @@ async fn up_to_four_suggested_slices_select_everything_and_end_where_chunks_end(
 }
 
 #[tokio::test]
+async fn one_element_with_a_long_step_does_not_keep_the_others_from_being_cut() {
+    let store = memory();
+    Array::of(&[40, 40]).chunks(&[10, 10]).store(&store, "a").await;
+    let mut server = Server::build(Mount::read_only("m", store));
+    server.read.max_response_size = 30;
+    let problem = server.finish().get("/v1/data/m/a?slice=0:1:100").await.json();
+    assert_eq!(
+        problem["suggested_slices"],
+        json!(["0:1:100,0:10", "0:1:100,10:20", "0:1:100,20:30", "0:1:100,30:40"])
+    );
+}
+
+#[tokio::test]
 async fn a_disabled_method_is_answered_with_the_setting_that_enables_it() {
     let store = memory();
     put(&store, "k", "v").await;
