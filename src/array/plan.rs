@@ -388,66 +388,72 @@ impl Suggestions {
     /// The selection, halved along its widest dimension until its parts are within the limits and `fits` holds for each. Two
     /// slices of one length may touch different numbers of chunks, so every slice is checked.
     pub fn new(array: &Array, subset: &Subset, limits: &ReadLimits, fits: impl Fn(&Subset) -> bool) -> Self {
-        Self::along(array, subset, limits, |_| true, fits)
+        Self::along(array, subset, limits, |_| Some(1), fits)
     }
 
-    /// The same, where only the dimensions for which `is_cut` holds are halved.
+    /// The same, where the length of parts along a dimension is a multiple of `unit`, but for the last. `None`: it is not halved.
     pub fn along(
         array: &Array,
         subset: &Subset,
         limits: &ReadLimits,
-        is_cut: impl Fn(usize) -> bool,
+        unit: impl Fn(usize) -> Option<u64>,
         fits: impl Fn(&Subset) -> bool,
     ) -> Self {
         let fits = |tile: &Subset| Cost::of(array, tile).excess(limits).is_none() && fits(tile);
-        Self::cut(subset, array.decoded_axes(), is_cut, fits)
+        Self::cut(subset, array.decoded_axes(), unit, fits)
     }
 
     /// The same for a write, which costs least where it replaces stored values as a whole.
     pub fn of_write(array: &Array, subset: &Subset, fits: impl Fn(&Subset) -> bool) -> Self {
-        Self::cut(subset, array.grid().axes(), |_| true, fits)
+        Self::cut(subset, array.grid().axes(), |_| Some(1), fits)
     }
 
     /// Parts of `subset` for which `fits` holds. Those that are longer than a chunk of `axes` end where one ends.
     fn cut(
         subset: &Subset,
         axes: &[ChunkAxis],
-        is_cut: impl Fn(usize) -> bool,
+        unit: impl Fn(usize) -> Option<u64>,
         fits: impl Fn(&Subset) -> bool,
     ) -> Self {
+        let units: Vec<Option<u64>> = (0..subset.axes().len()).map(unit).collect();
         let mut counts = subset.axes().iter().map(|range| range.count).collect::<Vec<_>>();
         while !counts.is_empty() {
-            let tiles = tiles(subset, axes, &counts);
+            let tiles = tiles(subset, axes, &counts, &units);
             if tiles.iter().all(&fits) {
                 let listed = tiles.iter().fold(0_u128, |sum, tile| sum.saturating_add(tile.elements()));
                 let truncated = !tiles.is_empty() && listed < subset.elements();
                 return Self { slices: tiles.iter().map(Subset::to_string).collect(), truncated };
             }
-            let all = subset.axes().iter().zip(axes).zip(&mut counts).enumerate();
-            let longer = all.filter(|(dim, (_, count))| is_cut(*dim) && **count > 1);
-            let widest = longer.max_by_key(|(_, ((range, axis), count))| {
+            let all = subset.axes().iter().zip(axes).zip(&units).zip(&mut counts);
+            let longer = all.filter_map(|(((range, axis), unit), count)| {
+                let unit = unit.filter(|unit| *count > *unit)?;
+                Some((range, axis, unit, count))
+            });
+            let widest = longer.max_by_key(|(range, axis, _, count)| {
                 // Whole chunks first, then elements within one.
                 (count.saturating_mul(range.step.unsigned_abs()) / axis.largest_edge().max(1), **count)
             });
             // Otherwise not even one element fits.
-            let Some((_, ((range, axis), count))) = widest else { break };
+            let Some((range, axis, unit, count)) = widest else { break };
             let half = *count / 2;
-            *count = match aligned_edge(range, axis) {
+            *count = match aligned_edge(range, axis, unit) {
                 Some(edge) if half >= edge => half / edge * edge,
-                _ => half,
+                _ => (half / unit * unit).max(unit),
             };
         }
         Self::default()
     }
 }
 
-/// The edge of the chunks along an axis, if parts of a range can end where chunks end.
-fn aligned_edge(range: &AxisRange, axis: &ChunkAxis) -> Option<u64> {
-    axis.edge().filter(|edge| range.step == 1 && *edge > 0)
+/// The edge of the chunks along an axis, if parts of a range with a multiple of `unit` elements can end where chunks end.
+fn aligned_edge(range: &AxisRange, axis: &ChunkAxis, unit: u64) -> Option<u64> {
+    let is_aligned =
+        |edge: u64| edge > 0 && edge.is_multiple_of(unit) && (range.start % edge).is_multiple_of(unit);
+    axis.edge().filter(|edge| range.step == 1 && is_aligned(*edge))
 }
 
 /// The first parts of a selection that have at most `counts` elements along each axis, next to each other.
-fn tiles(subset: &Subset, axes: &[ChunkAxis], counts: &[u64]) -> Vec<Subset> {
+fn tiles(subset: &Subset, axes: &[ChunkAxis], counts: &[u64], units: &[Option<u64>]) -> Vec<Subset> {
     const MAX_TILES: u64 = 4;
     // Of each axis: the range, the elements of a part, how many of them the first part lacks, and the number of parts.
     let cuts: Vec<(&AxisRange, u64, u64, u64)> = subset
@@ -455,9 +461,10 @@ fn tiles(subset: &Subset, axes: &[ChunkAxis], counts: &[u64]) -> Vec<Subset> {
         .iter()
         .zip(axes)
         .zip(counts)
-        .map(|((range, axis), &count)| {
-            let edge =
-                aligned_edge(range, axis).filter(|edge| count < range.count && count.is_multiple_of(*edge));
+        .zip(units)
+        .map(|(((range, axis), &count), unit)| {
+            let edge = aligned_edge(range, axis, unit.unwrap_or(1))
+                .filter(|edge| count < range.count && count.is_multiple_of(*edge));
             let lacking = edge.map_or(0, |edge| range.start % edge);
             (range, count, lacking, range.count.saturating_add(lacking).div_ceil(count.max(1)))
         })

@@ -478,8 +478,12 @@ fn check_root(mount: &MountOptions) -> Result<(), UrlError> {
             root.display()
         ))),
         Err(error) => {
-            let hint = scheme_hint(&mount.url).unwrap_or_default();
-            Err(UrlError::MissingDirectory(format!("{}: {error}{hint}", root.display())))
+            // What is nearly a URL may have a secret.
+            let (shown, hint) = match scheme_hint(&mount.url) {
+                Some(hint) => ("it is no directory".to_owned(), hint),
+                None => (format!("{}: {error}", root.display()), String::new()),
+            };
+            Err(UrlError::MissingDirectory(shown + &hint))
         }
     }
 }
@@ -558,6 +562,9 @@ pub(super) fn parse_argument(argument: &str) -> (String, String) {
 fn default_name(url: &str) -> String {
     let (scheme, path) = url.split_once("://").unwrap_or(("", url));
     let last = path.split(['?', '#']).next().and_then(|path| path.rsplit('/').find(|part| !part.is_empty()));
+    // What is before an `@` in a URL is a secret.
+    let is_url = !scheme.is_empty() || scheme_hint(url).is_some();
+    let last = last.map(|part| part.rsplit_once('@').filter(|_| is_url).map_or(part, |(_, host)| host));
     let last = match last {
         // `.` and `..` are no names, but their directory has one.
         None | Some("." | "..") if scheme.is_empty() => std::fs::canonicalize(Path::new(path))
@@ -586,6 +593,9 @@ mod tests {
             ("maps=s3://bucket/a", "maps", "s3://bucket/a"),
             ("./a=b", "a-b", "./a=b"),
             ("https://host:8080", "host-8080", "https://host:8080"),
+            ("https://user:canary@host/?token=canary", "host", "https://user:canary@host/?token=canary"),
+            ("https:/user:canary@host", "host", "https:/user:canary@host"),
+            ("/data/a@b", "a-b", "/data/a@b"),
         ] {
             assert_eq!(parse_argument(argument), (name.to_owned(), url.to_owned()), "{argument}");
         }

@@ -138,7 +138,7 @@ impl DimensionLabels {
                 query,
                 "it takes a label, such as `45.25` or `2020-01-15`, or a range `a..b`; only a text can be empty",
             )),
-            (_, LabelQuery::Latest) => self.latest().map_or_else(
+            (_, query) if query.is_latest() => self.latest().map_or_else(
                 || self.no_such_label(query, Vec::new()),
                 |place| Ok(SelectedLabels::one(place)),
             ),

@@ -73,6 +73,15 @@ pub enum LabelQuery {
 }
 
 impl LabelQuery {
+    /// Whether it asks for the latest label, where labels are no texts: blanks around a number or a date do not count.
+    pub(super) fn is_latest(&self) -> bool {
+        match self {
+            Self::Latest => true,
+            Self::Exact(label) => label.trim() == "latest",
+            Self::Near { .. } | Self::Range { .. } => false,
+        }
+    }
+
     /// Parses the value of `sel.NAME` for the dimension with this name.
     ///
     /// # Errors

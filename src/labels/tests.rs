@@ -90,6 +90,7 @@ fn numbers_are_selected_as_pandas_selects_them() {
         (&ascending, "21..22", "[]"),
         (&ascending, "100..200", "[]"),
         (&ascending, "latest", "4"),
+        (&ascending, " latest ", "4"),
         (&descending, "20", "2"),
         (&descending, "nearest::25", "1"),
         (&descending, "ffill::25", "1"),

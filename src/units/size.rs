@@ -70,7 +70,8 @@ fn advice(text: &str) -> Option<String> {
     let ratio = UNITS.get(place)?.1 / each;
     let parts = fraction.parse::<u64>().ok()?.checked_mul(ratio)?;
     let parts = parts / 10_u64.pow(u32::try_from(fraction.len()).ok()?);
-    let number = whole.parse::<u64>().ok()?.checked_mul(ratio)?.checked_add(parts)?;
+    let number =
+        whole.parse::<u64>().ok()?.checked_mul(ratio)?.checked_add(parts).filter(|number| *number > 0)?;
     Some(format!("`{text}` is no whole number; write `{number}{smaller}`"))
 }
 
@@ -175,6 +176,7 @@ mod tests {
             ("512", Some("`512` has no unit; write `512B`, `512KiB` or `512MiB`")),
             ("99999999TiB", Some("`99999999TiB` is too large here")),
             ("1.5", None),
+            ("0.0001GiB", None),
             ("1.2.3GiB", None),
             ("12345678901234", None),
             ("1 gigabyte", None),

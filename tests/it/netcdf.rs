@@ -404,6 +404,11 @@ async fn limits_hold_for_all_variables_together() {
             .await;
     }
     Array::of(&[20, 20]).chunks(&[10, 10]).data_type(data_type("int32")).store(&store, "large").await;
+    let texts = json!({
+        "zarr_format": 2, "shape": [40], "chunks": [40], "dtype": "<U5", "order": "C", "fill_value": "abcde", "filters": null,
+        "compressor": null,
+    });
+    put(&store, "texts/.zarray", texts.to_string()).await;
     let mut server = Server::build(Mount::read_only("m", store));
     server.read.max_response_size = 1000;
     let server = server.finish();
@@ -412,4 +417,10 @@ async fn limits_hold_for_all_variables_together() {
     let large = server.get("/v1/data/m/large?format=nc").await;
     assert_eq!((large.status.as_u16(), &large.json()["suggested_slices"][0]), (413, &json!("0:20,0:10")));
     assert_eq!(server.get("/v1/data/m/large?format=nc&slice=0:20,0:10").await.status, StatusCode::OK);
+    let problem = server.get("/v1/data/m/texts?format=nc").await.json();
+    assert_eq!(
+        (&problem["setting"], &problem["suggested_slices"]),
+        (&json!("read.max_response_size"), &json!([])),
+        "{problem}"
+    );
 }

@@ -54,6 +54,7 @@ fn a_directory_that_is_gone_is_named_as_the_cause() {
     let problem = server.get("/store/gone/zarr.json");
     assert_eq!(problem["status"], 502, "{problem}");
     assert_eq!(problem["detail"], "a backend of this mount: its directory is missing");
+    assert_eq!(server.get("/store/gone/?format=json")["status"], 502);
     server.signal(Signal::TERM);
     let mut log = String::new();
     server.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();

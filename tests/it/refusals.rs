@@ -1,6 +1,7 @@
 //! Invalid requests: the right status, a stable code, and what to do about it.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -432,6 +433,32 @@ async fn up_to_four_suggested_slices_select_everything_and_end_where_chunks_end(
         let problem = server.get(&format!("/v1/data/m/a?slice={slice}")).await.json();
         let slices = &problem["suggested_slices"];
         assert_eq!((slices, &problem["suggested_slices_truncated"]), (&expected, &json!(is_cut)), "{slice}");
+    }
+}
+
+#[tokio::test]
+async fn suggested_slices_of_windows_have_the_same_windows() {
+    let store = memory();
+    Array::of(&[314, 7]).chunks(&[43, 2]).store(&store, "a").await;
+    let limited = |max_chunks| {
+        let mut server = Server::build(Mount::read_only("m", Arc::clone(&store)));
+        server.read.max_chunks = max_chunks;
+        server.finish()
+    };
+    let (whole, few) = (limited(1000), limited(4));
+    for windows in
+        ["slice=:249,3&downsample=5", "slice=2:249,3&downsample=4", "slice=:249,:1&downsample=43,1"]
+    {
+        let url = |words: &str| format!("/v1/data/m/a?{words}&method=stride&format=json");
+        let problem = few.get(&url(windows)).await.json();
+        assert_eq!(problem["suggested_slices_truncated"], false, "{windows}: {problem}");
+        let (_, factors) = windows.split_once('&').unwrap();
+        let mut parts = Vec::new();
+        for slice in problem["suggested_slices"].as_array().unwrap() {
+            let part = few.get(&url(&format!("slice={}&{factors}", slice.as_str().unwrap()))).await;
+            parts.extend(part.json().as_array().unwrap().clone());
+        }
+        assert_eq!(json!(parts), whole.get(&url(windows)).await.json(), "{windows}: {problem}");
     }
 }
 

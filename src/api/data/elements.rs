@@ -303,7 +303,15 @@ impl ElementsRequest {
         } else if let Some(reduction) = &self.reduction {
             // What is read may be larger than a response.
             let limits = ReadLimits { max_response_size: u64::MAX, ..*limits };
-            Suggestions::along(&self.array, &self.subset, &limits, |dim| reduction.keeps(dim), fits)
+            let units = reduction.units(&self.subset);
+            let unit = |dimension: usize| units.get(dimension).copied().flatten();
+            let windows = Suggestions::along(&self.array, &self.subset, &limits, unit, fits);
+            if windows.slices.is_empty() {
+                // One window is too large: parts of it.
+                Suggestions::along(&self.array, &self.subset, &limits, |dim| unit(dim).map(|_| 1), fits)
+            } else {
+                windows
+            }
         } else {
             Suggestions::new(&self.array, &self.subset, limits, fits)
         };

@@ -74,11 +74,17 @@ impl ElementsReduction {
         }
     }
 
-    /// Whether the result of a part of a selection along a dimension is a part of the result.
-    pub(crate) fn keeps(&self, dimension: usize) -> bool {
+    /// For each dimension: the number of elements of which parts of a selection need a multiple, so that the result of a part is a
+    /// part of the result; `None` if no part has that.
+    pub(crate) fn units(&self, subset: &Subset) -> Vec<Option<u64>> {
+        let rank = subset.axes().len();
         match self {
-            Self::Windows(_) => true,
-            Self::Axes(axes) => axes.is_reduced().get(dimension) != Some(&true),
+            // Windows begin at the first selected element.
+            Self::Windows(windows) => windows.of(subset).factors(rank).into_iter().map(Some).collect(),
+            Self::Axes(axes) => {
+                let is_reduced = |dimension| axes.is_reduced().get(dimension) == Some(&true);
+                (0..rank).map(|dimension| (!is_reduced(dimension)).then_some(1)).collect()
+            }
         }
     }
 

@@ -88,7 +88,7 @@ impl NetcdfRequest {
         let elements = plans.iter().map(Plan::response_bytes).fold(0, u64::saturating_add);
         let left = state.engine.read.max_response_size.saturating_sub(elements);
         let most_text = state.options.max_buffered_response_size.min(left);
-        let has_texts = self.sources.sources.iter().any(|source| is_text(&source.metadata().data_type));
+        let has_texts = self.has_texts();
         let held = held_bytes(&self.sources, &plans);
         let texts = |limit| if has_texts { limit } else { 0 };
         let memory_bytes = |limit| held.saturating_add(texts(limit));
@@ -99,6 +99,13 @@ impl NetcdfRequest {
             let plans: Vec<Plan> = plans.iter().map(|plan| plan.clone().with_heap_limit(most_text)).collect();
             match respond_to(&NetcdfContent { request: &self, most_text }, state, head, &plans).await {
                 Err(error) if memory.can_extend(error.exceeded_limit()) => memory.extend().await?,
+                // Texts have what elements leave.
+                Err(ExportError::Array(ArrayError::TooLarge { requested, limit, .. })) if limit == left => {
+                    let (what, limit) = ("bytes of elements", state.engine.read.max_response_size);
+                    let requested = requested.saturating_add(elements.into());
+                    return Err(self.too_large(state, ArrayError::TooLarge { what, requested, limit }));
+                }
+                Err(ExportError::Array(error)) => return Err(self.too_large(state, error)),
                 sent => break sent?,
             }
         };
@@ -116,6 +123,10 @@ impl NetcdfRequest {
         Ok(permit.hold(answer))
     }
 
+    fn has_texts(&self) -> bool {
+        self.sources.sources.iter().any(|source| is_text(&source.metadata().data_type))
+    }
+
     /// The problem for an error. For an exceeded limit it suggests slices of an array within the limit.
     fn too_large(&self, state: &AppState, error: ArrayError) -> Problem {
         let limits = &state.engine.read;
@@ -123,7 +134,8 @@ impl NetcdfRequest {
         let whole_bytes = state.options.max_buffered_response_size;
         let Some(broken) = Broken::of(limits, whole_bytes, &error) else { return error.into() };
         let suggestions = match (&self.sources.group, self.sources.sources.split_last()) {
-            (None, Some((array, others))) => suggestions(array, others, limits),
+            // How long texts are is not known before they are read.
+            (None, Some((array, others))) if !self.has_texts() => suggestions(array, others, limits),
             _ => Suggestions::default(),
         };
         broken.problem(error, suggestions)
