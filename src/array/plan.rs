@@ -388,43 +388,43 @@ impl Suggestions {
     /// The selection, halved along its widest dimension until its parts are within the limits and `fits` holds for each. Two
     /// slices of one length may touch different numbers of chunks, so every slice is checked.
     pub fn new(array: &Array, subset: &Subset, limits: &ReadLimits, fits: impl Fn(&Subset) -> bool) -> Self {
-        Self::along(array, subset, limits, |_| Some(1), fits)
+        Self::along(array, subset, limits, &vec![Some(1); subset.axes().len()], fits)
     }
 
-    /// The same, where the length of parts along a dimension is a multiple of `unit`, but for the last. `None`: it is not halved.
+    /// The same, where the length of parts along a dimension is a multiple of its unit, but for the last. Without a unit, it is not
+    /// halved.
     pub fn along(
         array: &Array,
         subset: &Subset,
         limits: &ReadLimits,
-        unit: impl Fn(usize) -> Option<u64>,
+        units: &[Option<u64>],
         fits: impl Fn(&Subset) -> bool,
     ) -> Self {
         let fits = |tile: &Subset| Cost::of(array, tile).excess(limits).is_none() && fits(tile);
-        Self::cut(subset, array.decoded_axes(), unit, fits)
+        Self::cut(subset, array.decoded_axes(), units, fits)
     }
 
     /// The same for a write, which costs least where it replaces stored values as a whole.
     pub fn of_write(array: &Array, subset: &Subset, fits: impl Fn(&Subset) -> bool) -> Self {
-        Self::cut(subset, array.grid().axes(), |_| Some(1), fits)
+        Self::cut(subset, array.grid().axes(), &vec![Some(1); subset.axes().len()], fits)
     }
 
     /// Parts of `subset` for which `fits` holds. Those that are longer than a chunk of `axes` end where one ends.
     fn cut(
         subset: &Subset,
         axes: &[ChunkAxis],
-        unit: impl Fn(usize) -> Option<u64>,
+        units: &[Option<u64>],
         fits: impl Fn(&Subset) -> bool,
     ) -> Self {
-        let units: Vec<Option<u64>> = (0..subset.axes().len()).map(unit).collect();
         let mut counts = subset.axes().iter().map(|range| range.count).collect::<Vec<_>>();
         while !counts.is_empty() {
-            let tiles = tiles(subset, axes, &counts, &units);
+            let tiles = tiles(subset, axes, &counts, units);
             if tiles.iter().all(&fits) {
                 let listed = tiles.iter().fold(0_u128, |sum, tile| sum.saturating_add(tile.elements()));
                 let truncated = !tiles.is_empty() && listed < subset.elements();
                 return Self { slices: tiles.iter().map(Subset::to_string).collect(), truncated };
             }
-            let all = subset.axes().iter().zip(axes).zip(&units).zip(&mut counts);
+            let all = subset.axes().iter().zip(axes).zip(units).zip(&mut counts);
             let longer = all.filter_map(|(((range, axis), unit), count)| {
                 let unit = unit.filter(|unit| *count > *unit)?;
                 Some((range, axis, unit, count))

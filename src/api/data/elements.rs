@@ -304,11 +304,11 @@ impl ElementsRequest {
             // What is read may be larger than a response.
             let limits = ReadLimits { max_response_size: u64::MAX, ..*limits };
             let units = reduction.units(&self.subset);
-            let unit = |dimension: usize| units.get(dimension).copied().flatten();
-            let windows = Suggestions::along(&self.array, &self.subset, &limits, unit, fits);
+            let windows = Suggestions::along(&self.array, &self.subset, &limits, &units, fits);
             if windows.slices.is_empty() {
                 // One window is too large: parts of it.
-                Suggestions::along(&self.array, &self.subset, &limits, |dim| unit(dim).map(|_| 1), fits)
+                let elements: Vec<Option<u64>> = units.into_iter().map(|unit| unit.map(|_| 1)).collect();
+                Suggestions::along(&self.array, &self.subset, &limits, &elements, fits)
             } else {
                 windows
             }

@@ -6,7 +6,7 @@ use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 use tokio::time::timeout;
 
 use super::url::url_path;
-use crate::api::store::write::keeps;
+use crate::api::store::write::erasing_disabled;
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope};
 use crate::error::ErrorClass;
@@ -53,7 +53,7 @@ pub(super) fn check_erasable(mount: &Mount) -> Result<(), Problem> {
     if mount.may_erase_prefixes() {
         return Ok(());
     }
-    let detail = keeps(mount, "nodes");
+    let detail = erasing_disabled(mount, "nodes");
     Err(Problem::from_class(ErrorClass::NotAllowed).detail(detail).allow(mount.node_methods()))
 }
 

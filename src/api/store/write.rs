@@ -240,13 +240,13 @@ pub(crate) fn refusal(target: &StoreTarget) -> Problem {
     } else if !target.mount.writable {
         read_only(&target.mount)
     } else {
-        keeps(&target.mount, "prefixes")
+        erasing_disabled(&target.mount, "prefixes")
     };
     Problem::from_class(ErrorClass::NotAllowed).detail(detail).allow(target.methods())
 }
 
 /// The detail for a mount that does not let prefixes, or nodes, be erased, with the setting that would allow it.
-pub(crate) fn keeps(mount: &Mount, what: &str) -> String {
+pub(crate) fn erasing_disabled(mount: &Mount, what: &str) -> String {
     let name = &mount.name;
     let setting = setting_key(["mounts", name, "allow_prefix_delete"]);
     format!("the mount `{name}` does not let {what} be erased: set `{setting} = true`")

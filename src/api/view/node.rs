@@ -118,9 +118,10 @@ pub(super) async fn get_view(
                 let problem =
                     Box::pin(missing::problem_of(error, caller.rights(), &target, &target.path)).await;
                 let listing = missing::listing_of(caller.rights(), &target, &target.path).await;
-                return Err(listing
-                    .into_iter()
-                    .fold(problem, |problem, path| problem.extension("listing", path)));
+                return Err(match listing {
+                    Some(path) => problem.extension("listing", path),
+                    None => problem,
+                });
             }
             let page = view.folder(folders).await;
             return render(&state, request, PAGE_BYTES, move || page.render(&site)).await;

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use super::mkcol::{destination_place, holds_keys};
 use crate::admission::{AdmissionRequest, Permit, Priority};
 use crate::api::store::list;
-use crate::api::store::write::{failed, keeps, refusal};
+use crate::api::store::write::{erasing_disabled, failed, refusal};
 use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Rights, Scope, lacks};
 use crate::error::ErrorClass;
@@ -259,8 +259,10 @@ impl Transfer<'_> {
             return Err(failed());
         }
         if !self.mount.may_erase_prefixes() {
-            return Err(Problem::new(StatusCode::FORBIDDEN, "prefix-in-the-way")
-                .detail(format!("the destination is a prefix, and {}", keeps(self.mount, "prefixes"))));
+            return Err(Problem::new(StatusCode::FORBIDDEN, "prefix-in-the-way").detail(format!(
+                "the destination is a prefix, and {}",
+                erasing_disabled(self.mount, "prefixes")
+            )));
         }
         self.check_erasing(KeyScope::Prefix(prefix.clone()))?;
         self.soon(self.mount.store.erase_prefix(prefix)).await.map(drop)

@@ -109,9 +109,8 @@ impl TableBody {
             let label_bytes = written.iter().map(TableColumn::longest_label).fold(0, u64::saturating_add);
             // A label is in as many rows as select it, so that few bytes are many in the table.
             let labels = written.iter().map(|column| column.label_bytes(rows)).fold(0, u128::saturating_add);
-            let texts = options.name_bytes(&written).saturating_mul(rows.into()).saturating_add(labels);
-            text_limit.check(texts)?;
-            Ok::<_, ElementsError>((table_writer(options, written)?, label_bytes, texts))
+            text_limit.check(labels)?;
+            Ok::<_, ElementsError>((table_writer(options, written)?, label_bytes, labels))
         };
         let (writer, label_bytes, texts) = engine.cpu.run(prepare).await.map_err(ArrayError::from)??;
         let row_bytes = row_bytes.saturating_add(label_bytes.saturating_mul(text_growth));

@@ -111,7 +111,7 @@ pub(super) struct TableColumns {
 /// The most bytes of the texts of a table: what its other elements leave of the most bytes of a response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextLimit {
-    /// Bytes of the elements, of those of variable length what locates them.
+    /// Bytes of the elements, of those of variable length what locates them, and of the names in each row.
     elements: u128,
     limit: u64,
 }
@@ -359,10 +359,11 @@ impl TableColumns {
         check("decoded bytes", decoded, limits.max_decoded_size)?;
         check("decoded chunks", chunks.into(), limits.max_chunks)?;
         held_bytes = held_bytes.saturating_add(chunks.saturating_mul(CHUNK_BYTES));
-        let elements = u128::from(axes.rows).saturating_mul(arrays.row_bytes().into());
-        let text_limit = TextLimit { elements, limit: limits.max_response_size };
         let written: Vec<TableColumn> = columns.iter().map(PlannedColumn::written).collect();
-        text_limit.check(options.table.name_bytes(&written).saturating_mul(axes.rows.into()))?;
+        let row_bytes = options.table.name_bytes(&written).saturating_add(arrays.row_bytes().into());
+        let elements = row_bytes.saturating_mul(axes.rows.into());
+        let text_limit = TextLimit { elements, limit: limits.max_response_size };
+        text_limit.check(0)?;
         let text_bytes = columns.iter().map(|column| column.text_bytes(heap_bytes, label_heap_bytes));
         let text_bytes = text_bytes.fold(0, u64::saturating_add);
         Ok(Self { columns, rows: axes.rows, label_bytes, held_bytes, text_limit, text_bytes })
